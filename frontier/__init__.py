@@ -25,7 +25,7 @@ process, no network and no plug-in. One page goes through these files, from the 
       freshness.py       how fresh all pages are, by the model and by audits (reads at random)
       bandwidth.py       how many reads a second may be spent, and gamma, the percentage of them for new pages
       due_queue.py       pages whose date has come; pages promised by a deadline
-      redating.py        new dates for all pages after a change of policy, and while importance settles
+      redating.py        new dates for all pages after a change of policy, and while importance and priors settle
     scheduler.py       the choice of what is read next, most urgent first, as orders
       requests.py        pages that people, publishers and documents ask for
       revisits.py        pages to be read again: due, due next, or audited at random

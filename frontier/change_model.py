@@ -49,6 +49,8 @@ from xyro.refresh.trust import Source, Trust, plausible
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind, PageReport
 
+NUANCE = 0.02
+"""of a rate: one that other priors move by less is left as it is"""
 _NEVER = RefreshRow()
 _PUBLISHERS = rows.META.key("publisher ")
 """rows of an older version: what publishers' claims were worth, by name"""
@@ -183,6 +185,11 @@ class ChangeModel:
             self._priors[key] = found
         return found
 
+    @property
+    def prior_rate(self) -> float:
+        """Changes a day of a page of which nothing is known, by what is known of all pages together."""
+        return _unread(self.kinds.common).rate
+
     # -- pages ---------------------------------------------------------------------------------------------------
 
     def learn(self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None) -> ChangeRecord:
@@ -305,6 +312,21 @@ class ChangeModel:
             weight=row.weight * math.sqrt((capped or estimate.rate) / row.pace),
         )
         return msgspec.structs.replace(new, counted=self.count(page, row, new, estimate.code))
+
+    def believed_anew(self, pages: Sequence[tuple[LocalPage, RefreshRow]]) -> dict[LocalPage, RefreshRow]:
+        """The rows of pages read before whose rates are others by the priors of now: by more than a NUANCE."""
+        moved, beliefs = [], []
+        for page, row in pages:
+            belief = row.belief
+            prior = self.prior(self.partition.hosts_of[page], row.kind)
+            if prior != belief.prior:
+                moved.append((page, row))
+                beliefs.append(belief._replace(prior=prior))
+        found = {}
+        for (page, row), belief, estimate in zip(moved, beliefs, self.rates(beliefs), strict=True):
+            if abs(estimate.rate - row.rate) > NUANCE * row.rate:
+                found[page] = self.rewritten(page, row, belief, estimate)
+        return found
 
     def capped(self, belief: PageBelief, rate: float) -> float:
         """The rate that a page is read by where `rate_cap` makes it less, else 0."""

@@ -1,10 +1,11 @@
-"""All pages dated anew, S and the population counted exactly, in slices: after a switch, and while importance settles.
+"""All pages dated anew, S and the population counted exactly, in slices: after a switch, and while beliefs settle.
 
-After a switch of policy, bounds or bandwidth, and in folders each time that OPIC's clock has doubled (Doublings): a
-page is dated when it is read, and the importance of its first read is that of a crawl that has hardly begun. Passes
-over the pages, some hundred rows a turn, so that no turn is long:
+After a switch of policy, bounds or bandwidth, and in folders each time that OPIC's clock, or the rate of pages of which
+nothing is known, has doubled (Doublings): a page is dated when it is read, and the importance and the prior of its
+first read are those of a crawl that has hardly begun. Passes over the pages, some hundred rows a turn, so that no turn
+is long:
 
-    weigh    rows get the weight of the importance of now; the multiplier follows before the first page is dated
+    weigh    rows get the importance and the priors of now; the multiplier follows before the first page is dated
     count    pages before the cursor are in the new counts, those behind it are not yet: a page that is read meanwhile
              is counted where it then stands. When the pass ends the new counts replace the old ones, which serve till
              then
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.frontier.bandwidth import Bandwidth, RecountSums
+from xyro.frontier.change_model import ChangeModel
 from xyro.frontier.ledger import Ledger
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
@@ -31,7 +33,7 @@ from xyro.refresh.policy import weight
 from xyro.wire.ids import LocalPage, local_pages
 
 ROWS = 1024
-"""rows a step: 13 to 19 ms"""
+"""rows a step: 13 to 19 ms, some 30 where all are believed anew"""
 FIRST = 2.0
 """turnovers of settled flow at the first recount of a graph that has stopped growing"""
 CLOSE = 0.02
@@ -44,45 +46,62 @@ Rewrite = Callable[[LocalPage, RefreshRow, RefreshRow], None]
 
 
 class Doublings:
-    """`passed` in each turn: has the settled part of OPIC's clock doubled since it last said so?
+    """`passed` in each turn: has the settled part of OPIC's clock doubled since it last said so, or the rate of pages
+    of which nothing is known doubled or halved?
 
     The clock counts from the moment at which the crawl last outgrew itself (opic.importance.Window), as the evidence
-    behind importance does. So a graph that grows without pause is never gone through for it.
+    behind importance does. So a graph that grows without pause is never gone through for it. Each pass is a step of
+    the EM algorithm, too, for pages that were read once (refresh/rate_belief.py): a few reads that show what a
+    population is like are believed of the rest of it at once, not when each of these is read again.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, change_model: ChangeModel) -> None:
         self._ledger = ledger
+        self._change_model = change_model
         self.since = -1
         """ticks: what the doublings are counted from"""
         self.next = 0
         """ticks at the next one"""
+        self.rate = change_model.prior_rate
+        """changes a day by which pages of which nothing is known are dated"""
 
     def passed(self) -> bool:
-        now, since = self._ledger.clock.ticks, self._ledger.window.since
+        now, since, rate = self._ledger.clock.ticks, self._ledger.window.since, self._change_model.prior_rate
         if since != self.since:
             self.since, self.next = since, since + int(FIRST * TICKS)
-        if now < self.next:
+        if now < self.next and 0.5 * self.rate < rate < 2.0 * self.rate:
             return False
-        self.next = since + 2 * (now - since)
+        if now >= self.next:
+            self.next = since + 2 * (now - since)
+        self.rate = rate
         return True
 
-    def dump(self) -> list[int]:
-        return [self.since, self.next]
+    def dump(self) -> list[float]:
+        return [self.since, self.next, self.rate]
 
-    def load(self, state: Sequence[int] | None) -> None:
+    def load(self, state: Sequence[float] | None) -> None:
         """None: a directory from before there were any; its pages are dated anew at once."""
-        self.since, self.next = state or (self._ledger.window.since, 0)
+        since, following, *rate = state or (self._ledger.window.since, 0)
+        self.since, self.next = int(since), int(following)
+        self.rate = rate[0] if rate else self._change_model.prior_rate  # an older directory does not tell it
 
 
 class Recount:
-    """`step` in each turn, until it says that it is done. weigh: by the importance of now, not that of each row."""
+    """`step` in each turn, until it says that it is done. weigh: by importance and priors of now, not those of rows."""
 
     def __init__(
-        self, partition: Partition, bandwidth: Bandwidth, ledger: Ledger, rewrite: Rewrite, weigh: bool = False
+        self,
+        partition: Partition,
+        bandwidth: Bandwidth,
+        ledger: Ledger,
+        change_model: ChangeModel,
+        rewrite: Rewrite,
+        weigh: bool = False,
     ) -> None:
         self.partition = partition
         self.bandwidth = bandwidth
         self.ledger = ledger
+        self.change_model = change_model
         self.rewrite = rewrite
         self._weighed = 0 if weigh else partition.columns.n
         """pages before it are weighed, those born since the pass began with the importance of now"""
@@ -121,13 +140,20 @@ class Recount:
         pages = self._in(self._weighed, stop, (_READ,))
         self._weighed = stop
         worths = self.ledger.importance(pages) * self.partition.standing.worth(pages, self.partition.children)
+        found: list[tuple[LocalPage, RefreshRow]] = []
+        importances: list[float] = []
         for page, importance in zip(local_pages(pages), worths.tolist(), strict=True):
             row = self.partition.row(page)
-            if row is None or not (row.pace and row.weight and 0.0 < importance < math.inf):
-                continue
-            heavy = weight(importance, row.pace)
-            if abs(heavy - row.weight) > CLOSE * row.weight:
-                self.rewrite(page, row, msgspec.structs.replace(row, weight=heavy))
+            if row is not None and row.pace and row.weight and 0.0 < importance < math.inf:
+                found.append((page, row))
+                importances.append(importance)
+        anew = self.change_model.believed_anew(found)
+        for (page, row), importance in zip(found, importances, strict=True):
+            new = anew.get(page, row)
+            heavy = weight(importance, new.pace)
+            if new is not row or abs(heavy - row.weight) > CLOSE * row.weight:
+                self.rewrite(page, row, msgspec.structs.replace(new, weight=heavy))
+        self.change_model.keep()
 
     def _look(self, page: LocalPage, counting: RecountSums) -> float:
         """Count a page; its date by the policy of now, 0.0 where it has that (nearly), or it is another's to say."""

@@ -97,6 +97,7 @@ class Schedule:
         """pages are dated, and none is read again until it ends"""
         self.bandwidth = bandwidth
         self.freshness = freshness
+        self.change_model = ChangeModel(partition, settings.refresh)
         self.due_queue = DueQueue(
             partition, self.bandwidth, ledger, 1 if settings.crawl.refresh else settings.refresh.time_unit
         )
@@ -106,8 +107,9 @@ class Schedule:
         """a heap: when, page"""
         self.recount: Recount | None = None
         """under way after a switch of policy or bounds, and while importance settles"""
-        self.doublings = Doublings(ledger) if refreshing and _follows_importance(settings) else None
-        """where dates that were given should follow importance"""
+        follows = refreshing and _follows_importance(settings)
+        self.doublings = Doublings(ledger, self.change_model) if follows else None
+        """where dates that were given should follow importance and priors"""
 
     def reconfigure(self, settings: Settings) -> None:
         """Other settings (SIGHUP), between two turns: by another policy all pages are dated anew, in slices."""
@@ -156,7 +158,8 @@ class Schedule:
             self.due_queue.recover(pages, due[pages])
 
     def _count_anew(self) -> None:
-        self.recount = Recount(self.partition, self.bandwidth, self.ledger, self.rewrite, self.doublings is not None)
+        follows = self.doublings is not None
+        self.recount = Recount(self.partition, self.bandwidth, self.ledger, self.change_model, self.rewrite, follows)
 
     # -- what is settled -----------------------------------------------------------------------------------------
 
@@ -319,7 +322,7 @@ class Dating:
         self.schedule = schedule
         self.freshness = freshness
         """hears of every read, to tell how fresh all pages are"""
-        self.change_model = ChangeModel(partition, settings)
+        self.change_model = schedule.change_model
         self.hooks = hooks
 
     def follow(self, settings: RefreshSettings) -> None:

@@ -438,6 +438,11 @@ class PriorLearner:
         population = self.keys.get(key)
         if population is not None and population.pages >= self.enough:
             return population.prior()
+        return self.common
+
+    @property
+    def common(self) -> RatePrior:
+        """The prior of all pages together."""
         return self.whole.prior() if self.whole.pages >= self.enough else START
 
     def dump(self) -> dict[str, dict[str, list[int]]]:

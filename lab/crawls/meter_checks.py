@@ -77,8 +77,8 @@ class Checks:
         """importance by which each page is dated when the watch begins, in units of the web's"""
         self.recounts: list[RecountMoment] = []
         """since then: when all pages were dated anew, by which importance"""
-        self._counted = 0
-        self._recounts: Callable[[], int] = lambda: 0
+        self._counted: tuple[float, ...] = ()
+        self._recounts: Callable[[], tuple[float, ...]] = tuple
         """moves at each recount of the crawl's own accord"""
         self._dated: Callable[[], Reals] = lambda: live.importance
         self._learned: Callable[[], Reals] = lambda: live.importance
@@ -147,10 +147,10 @@ def _mean(values: list[float]) -> float | None:
     return round(fmean(values), 4) if values else None
 
 
-def _next_doubling(frontier: Frontier) -> int:
-    """Ticks of OPIC's clock at the next recount."""
+def _next_doubling(frontier: Frontier) -> tuple[float, ...]:
+    """Ticks of OPIC's clock at the next recount, and the prior's rate at the last one."""
     doublings = frontier.scheduler.schedule.doublings
-    return 0 if doublings is None else doublings.next
+    return () if doublings is None else (doublings.next, doublings.rate)
 
 
 def _dated_by(frontier: Frontier, pages: Ids) -> Reals:

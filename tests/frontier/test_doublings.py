@@ -1,4 +1,4 @@
-"""Folders follow importance while it settles: all pages dated anew each time that OPIC's clock has doubled."""
+"""Folders follow importance and priors while these settle: all pages dated anew each time that one has doubled."""
 
 from __future__ import annotations
 
@@ -13,13 +13,20 @@ from xyro.frontier.redating import CLOSE, FIRST, Doublings
 from xyro.metadata.states import State
 from xyro.opic.importance import TICKS
 from xyro.refresh.policy import weight
+from xyro.refresh.rate_belief import PageBelief, RatePrior
+from xyro.refresh.rate_sums import RateSums
 
 START = int(FIRST * TICKS)
 
 
 @pytest.fixture
-def ledger():
-    return Crawl.in_memory().frontier.ledger
+def schedule():
+    return Crawl.in_memory(refreshing=True).frontier.scheduler.schedule
+
+
+@pytest.fixture
+def ledger(schedule):
+    return schedule.doublings._ledger
 
 
 def heard(ledger, doublings, upto, step=TICKS // 8):
@@ -32,12 +39,12 @@ def heard(ledger, doublings, upto, step=TICKS // 8):
     return found
 
 
-def test_it_is_heard_at_each_doubling_of_the_settled_clock(ledger):
-    assert heard(ledger, Doublings(ledger), 70) == [FIRST * 2**turn for turn in range(6)]
+def test_it_is_heard_at_each_doubling_of_the_settled_clock(ledger, schedule):
+    assert heard(ledger, schedule.doublings, 70) == [FIRST * 2**turn for turn in range(6)]
 
 
-def test_a_crawl_that_outgrows_itself_begins_anew_and_one_that_grows_on_is_never_gone_through(ledger):
-    doublings = Doublings(ledger)
+def test_a_crawl_that_outgrows_itself_begins_anew_and_one_that_grows_on_is_never_gone_through(ledger, schedule):
+    doublings = schedule.doublings
     assert heard(ledger, doublings, FIRST * 5) == [FIRST, 2 * FIRST, 4 * FIRST]
     ledger.window.since = ledger.clock.ticks
     assert heard(ledger, doublings, FIRST * 8) == [FIRST, 2 * FIRST]
@@ -47,10 +54,10 @@ def test_a_crawl_that_outgrows_itself_begins_anew_and_one_that_grows_on_is_never
         assert not doublings.passed()
 
 
-def test_it_is_heard_once_whatever_the_restarts(ledger):
-    doublings = Doublings(ledger)
+def test_it_is_heard_once_whatever_the_restarts(ledger, schedule):
+    doublings = schedule.doublings
     heard(ledger, doublings, FIRST * 3)
-    again = Doublings(ledger)
+    again = Doublings(ledger, schedule.change_model)
     again.load(doublings.dump())
     assert not again.passed() and heard(ledger, again, FIRST * 5) == [4 * FIRST]
 
@@ -71,6 +78,24 @@ def until_doubled(web):
     crawl.frontier.ledger.clock.ticks = max(crawl.frontier.ledger.clock.ticks, agenda_of(crawl).doublings.next)
     crawl.turn()
     return crawl
+
+
+def test_it_is_heard_when_the_prior_has_doubled_or_halved_and_once_whatever_the_restarts(schedule):
+    doublings, model = schedule.doublings, schedule.change_model
+    before = model.prior_rate
+    for rate, factor in ((8.0, 2.0), (1e-3, 0.5)):
+        (estimate,) = model.rates([PageBelief(RateSums().after(1.0 / rate, rate > 1.0, None), RatePrior())])
+        told = []
+        for _ in range(500):
+            model.kinds.recount("HTML", 0, estimate.code)
+            if doublings.passed():
+                told.append(model.prior_rate)
+                assert (told[-1] / before - factor) * (factor - 1.0) >= 0.0
+                before = told[-1]
+                again = Doublings(schedule.doublings._ledger, model)
+                again.load(doublings.dump())
+                assert not again.passed()
+        assert 1 <= len(told) < 20
 
 
 def off(crawl):
@@ -101,6 +126,32 @@ def test_all_pages_are_dated_by_the_importance_of_now_in_slices(monkeypatch):
         row = partition.row(page)
         wait = bandwidth.of_row(row).seconds
         assert int(crawl.frontier.columns["due"][page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
+
+
+def test_pages_read_once_are_believed_and_dated_by_what_the_others_showed_since():
+    web = Web(bandwidth="60/day")
+    web.rate = dict.fromkeys(PAGES, 10.0)
+    web.run(4)
+    crawl, rates = web.crawl, []
+    while agenda_of(crawl).recount is not None:
+        crawl.turn()
+    partition, now = crawl.frontier.partition, agenda_of(crawl).change_model.prior_rate
+    for page in (crawl.page(one)[1] for one in PAGES):
+        row = partition.row(page)
+        if not any(row.belief.sums):
+            rates.append(row.rate)
+            wait = int(crawl.frontier.columns["due"][page]) - row.last_read
+            assert wait == pytest.approx(crawl.frontier.scheduler.bandwidth.of_row(row).seconds, rel=0.3)
+    assert len(rates) > 50, "some wait for their second read"
+    assert now > 5.0 and min(rates) > 0.49 * now, "the others showed what these are like"
+    assert_exact(crawl)
+
+
+def test_few_reads_among_pages_that_change_all_the_time_show_what_all_are_like():
+    web = Web(bandwidth="200/day")
+    web.rate = dict.fromkeys(PAGES, 2_000.0)
+    web.run(3)
+    assert min(web.reads[one] for one in PAGES) >= 2, "those read again first are not all that is read"
 
 
 def test_what_a_kill_cut_short_begins_anew_and_what_ended_does_not(monkeypatch):
@@ -141,9 +192,9 @@ def test_counting_again_files_no_page_whose_date_stays():
     web = Web(bandwidth="100/day")
     web.run(3)
     schedule, entries = agenda_of(web.crawl), []
-    for _ in range(4):
+    for _ in range(6):
         schedule._count_anew()
         while schedule.recount is not None:
             web.crawl.turn()
         entries.append(len(schedule.due_queue.folders))
-    assert entries[3] == entries[2] <= entries[0] + web.crawl.frontier.columns.n
+    assert entries[5] == entries[3] <= entries[0] + 2 * web.crawl.frontier.columns.n, "priors come to rest, too"
