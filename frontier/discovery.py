@@ -8,8 +8,8 @@ L is the cash that came over links (opic.cash.Births), without what the virtual 
 waited longest is richest by that, which is breadth first. R counts the orders that unread pages of the folder and of
 the host got so far (metadata.hosts.Standing): pages of a folder come in herds, all paid by the same menu, and the first
 of them tell what the rest is like. The pages of one path with a query are such a herd, too, of which one order tells
-more: it counts eightfold. A folder's own page ("/a/b/", "/a/b/index.html") belongs to the first folder above it
-(wire.urls.folder_of). A folder alone would still invite sites that open a new one for each page, so its host counts,
+more: it counts as QUERY_ORDERS. A folder's own page ("/a/b/", "/a/b/index.html") belongs to the first folder above
+it (wire.urls.folder_of). A folder alone would still invite sites that open a new one for each page, so its host counts,
 too. Measured on a real graph (lab/order/ORDER.md): a broad plateau, floors of 1/256 and of 1 page differ by .02 of the
 importance read.
 
@@ -83,7 +83,7 @@ class ScoreParts(NamedTuple):
     floor: float
     """what every page counts beside it"""
     folder_orders: int
-    """eight for each of a path with a query"""
+    """QUERY_ORDERS for each of a path with a query"""
     host_orders: int
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xyro.frontier.discovery import ScoreParts
+from xyro.metadata.hosts import QUERY_ORDERS
 from xyro.metadata.states import LEASED, State
 from xyro.service.views.views import View
 from xyro.wire.ids import LocalPage
@@ -29,8 +30,8 @@ def score_sentences(parts: ScoreParts | None) -> list[str]:
         f"Unread pages are read by score, the greatest first. Its score is {parts.score:.3g} = ({parts.linked:.3g} + "
         f"{parts.floor:.3g}) / sqrt((1 + {parts.folder_orders}/8) (1 + {parts.host_orders})): {parts.linked:.3g} "
         f"pages' worth of cash came over links, {parts.floor:.3g} count for every page; unread pages of its folder "
-        f"got {parts.folder_orders:,} orders so far (of a path with a query each counts eightfold), those of its host "
-        f"{parts.host_orders:,}."
+        f"got {parts.folder_orders:,} orders so far (of a path with a query each counts as {QUERY_ORDERS}), those of "
+        f"its host {parts.host_orders:,}."
     ]
 
 

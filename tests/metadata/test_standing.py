@@ -5,7 +5,7 @@ import pytest
 
 from tests.frontier.rig import START, Crawl, report
 from xyro.metadata import hosts as module
-from xyro.metadata.hosts import QUERIES
+from xyro.metadata.hosts import QUERIES, QUERY_ORDERS
 from xyro.metadata.states import FOLDER
 from xyro.wire.urls import folder_of
 
@@ -100,18 +100,19 @@ def test_a_folder_is_what_the_url_says():
     assert slot("http://h.example/a/p?x=1") == slot("http://h.example/a/p?x=2&y=/b/") >= QUERIES
 
 
-def test_an_order_of_a_path_with_a_query_counts_as_eight(tmp_path):
+def test_an_order_of_a_path_with_a_query_counts_as_many(tmp_path):
     crawl = Crawl.on_disk(tmp_path / "data")
     shown = [f"http://h.example/{path}" for path in ("a/list?p=1", "a/list?p=2", "a/p1", "a/p2")]
     crawl.submit("http://h.example/")
     crawl.turn()
     crawl.run(lambda order: report(order, START, shown))
     page = crawl.page(shown[0])[1]
-    assert standing(crawl).of_folder(page) == 16 and standing(crawl).of_folder(crawl.page(shown[2])[1]) == 2
+    assert standing(crawl).of_folder(page) == 2 * QUERY_ORDERS
+    assert standing(crawl).of_folder(crawl.page(shown[2])[1]) == 2
     old = crawl.frontier.partition
     fresh = module.Standing(old.hosts, old.columns)
     fresh.load(None, ())  # a directory of before the table
-    assert fresh.of_folder(page) == 16
+    assert fresh.of_folder(page) == 2 * QUERY_ORDERS
 
 
 @pytest.mark.parametrize(
