@@ -325,7 +325,7 @@ class Fetcher:
         digest = hashlib.md5(usedforsecurity=False)
         pieces: list[bytes] | None = []
         signature = self._signature if self._sites is None else self._sites.signature(url, self._signature)
-        limit = maintext.MAX_SIZE if signature == "text" or part or copy is not None else SMALL
+        limit = maintext.MAX_BODY if signature == "text" or part or copy is not None else SMALL
         while piece:
             if len(piece) > SLICE:
                 async with self._unpacking:  # one page after the other: each takes RAM, and all together no less time

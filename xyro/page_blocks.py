@@ -9,7 +9,10 @@ from __future__ import annotations
 import html
 import itertools
 import re
+from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from selectolax.lexbor import LexborNode
 
@@ -17,9 +20,14 @@ from xyro.wire.urls import resolve
 
 DEEPEST = 8
 """levels of lists that are indented further"""
+MANY_WORDS = 4
+"""hyphens in a name, such as `sharing-with-a-single-developer`, from which on it is no name of a part of the page"""
+WRAPPER = 2
+"""times all that was taken: an element with more text is no boilerplate, whatever its name (comments aside)"""
 LINKED = 0.6
 """share of a container's letters that are links, from which on it is navigation"""
-_TAG = re.compile(r'<(/?)([a-z][^\s/>]*)((?:\s+[^\s"=>/]+(?:="[^"]*")?)*)\s*/?>([^<]*)')
+_TAG = re.compile(r'<(/?[a-z][^\s/>]*+)((?:[^">]++|"[^"]*+")*+)>([^<]*+)')
+"""(name, after a slash if it ends an element; attributes; text up to the next tag)"""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _DROPPED = frozenset(["nav", "footer", "aside", "form", "button", "select", "textarea", "dialog"])
 _BLOCKS = frozenset(
@@ -63,6 +71,7 @@ _BLOCKS = frozenset(
         "ul",
     ]
 )
+_BLOCK_ENDS = frozenset(["/" + name for name in _BLOCKS])
 _CONTAINERS = frozenset(
     ["article", "blockquote", "div", "dl", "figure", "header", "ol", "p", "section", "table", "td", "ul"]
 )
@@ -70,14 +79,24 @@ _NAMED = frozenset(["a", "div", "dl", "header", "li", "ol", "p", "section", "tab
 """elements whose names are asked whether they are content"""
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _INLINE = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`"}
+_MARKS = {
+    **{name: "\1" + mark for name, mark in _INLINE.items()},
+    **{"/" + name: mark + "\2" for name, mark in _INLINE.items()},
+}
+"""what a tag writes into a line: `_tight` sets it next to its words"""
+_LABELS = re.compile(r'(?:class|id|role)="([^"]*)"')
 _NAMES = re.compile(
-    r'(?:class|id|role)="(?:[^"]*[\s_-])?(?:nav|navbar|navigation|menu|sidebar|sphinxsidebar|related|footer|breadcrumbs?|'
+    r"(?:.*[_-])?(?:nav|navbar|navigation|menu|sidebar|sphinxsidebar|related|footer|breadcrumbs?|"
     r"cookies?|consent|banner|advert|ads|advertisement|sponsored|promo|share|sharing|social|recommended|newsletter|"
     r"subscribe|comments?|pagination|pager|toolbar|popup|modal|login|signup|skip|headerlink|contentinfo|search|"
-    r'site-header|page-header|masthead|toctree-wrapper|navheader|navfooter)(?:[\s_-][^"]*)?"',
-    re.IGNORECASE,
+    r"site-header|page-header|masthead|toctree-wrapper|navheader|navfooter)(?:[_-].*)?",
+    re.IGNORECASE | re.DOTALL,
 )
 _HREF = re.compile(r'\shref="([^"]*)"')
+
+
+_Skipped = tuple[str, str]
+"""(element, its attributes)"""
 
 
 @dataclass(slots=True)
@@ -104,6 +123,12 @@ class _Open:
     """a table has a <th>: it is one of data"""
 
 
+@lru_cache(4096)
+def _is_boilerplate(label: str) -> bool:
+    """Tell whether one of the classes, ids or roles names what is no content. A name of many words is a heading's."""
+    return any(_NAMES.fullmatch(name) for name in label.split() if name.count("-") + name.count("_") < MANY_WORDS)
+
+
 def size_of(blocks: list[TextBlock]) -> int:
     """Characters of their text."""
     return sum(len(block.text) for block in blocks)
@@ -128,7 +153,7 @@ def joined(blocks: list[TextBlock]) -> str:
 class BlockWalk:
     """One pass over the tags of a well-formed piece of HTML."""
 
-    def __init__(self, base: str, *, named: bool, everything: bool) -> None:
+    def __init__(self, base: str, *, named: bool, everything: bool, spared: Container[_Skipped] = ()) -> None:
         self.blocks: list[TextBlock] = []
         self._base = base
         self._prune = not (named or everything)
@@ -145,64 +170,78 @@ class BlockWalk:
         self._marker = ""
         self._quotes = 0
         self._pre = 0
-        self._skipped = ""
+        self.skipped: Counter[_Skipped] = Counter()
+        """characters between the tags of what was left out by its name"""
+        self._spared = spared
+        self._skipped: _Skipped | None = None
+        self._counted: tuple[str, ...] = ()
         self._depth = 0
 
     def run(self, source: str) -> list[TextBlock]:
-        line, bare = self._line.append, self._bare.append
-        for slash, name, attributes, text in _TAG.findall(source):
-            if self._skipped:
-                if name == self._skipped:
-                    self._depth += -1 if slash else 1
-                    if not self._depth:
-                        self._skipped = ""
-                        if text:
-                            self._add(text)
-                continue
-            if slash:
-                self._end(name)
-            elif self._is_dropped(name, attributes):
-                self._skipped, self._depth = name, 1
-                if name in _BLOCKS:
+        line, bare = self._line, self._bare
+        for name, attributes, text in _TAG.findall(source):
+            if self._skipped is not None:
+                if name not in self._counted or not self._is_over(name):
+                    if text and not text.isspace():
+                        self.skipped[self._skipped] += len(text)
+                    continue
+            elif name in _BLOCKS:
+                if self._is_dropped(name, attributes):
+                    self._skip(name, attributes)
                     self._flush("")
+                    continue
+                if line:
+                    self._flush("")
+                self._begin_block(name)
+            elif name in _BLOCK_ENDS:
+                if line:
+                    self._flush(name[1:])
+                self._end_block(name[1:])
+            elif name == "a":
+                if self._is_dropped(name, attributes):
+                    self._skip(name, attributes)
+                    continue
+                self._begin_link(attributes)
+            elif name == "/a":
+                self._end_link()
+            elif name in _MARKS:
+                if not self._pre:
+                    line.append(_MARKS[name])
+            elif name == "br":
+                line.append("\n" if self._pre else " ")
+                bare.append("\n" if self._pre else " ")
+            elif name in _DROPPED and self._is_dropped(name, attributes):
+                self._skip(name, attributes)
                 continue
-            else:
-                self._begin(name, attributes)
-            if text:
-                line(text)
-                bare(text)
-                if not text.isspace():
-                    self._letters += len(text)
+            if not text:
+                continue
+            if not text.isspace():
+                self._letters += len(text)
+            elif not line and not self._pre:
+                continue  # white space between blocks
+            line.append(text)
+            bare.append(text)
         self._flush("")
         return self.blocks
 
+    def _skip(self, name: str, attributes: str) -> None:
+        self._skipped, self._counted, self._depth = (name, attributes), (name, "/" + name), 1
+
+    def _is_over(self, name: str) -> bool:
+        """Tell whether this tag, of one name with it, ends the element that is left out."""
+        self._depth += -1 if name[0] == "/" else 1
+        if not self._depth:
+            self._skipped = None
+        return not self._depth
+
     def _is_dropped(self, name: str, attributes: str) -> bool:
+        if (name, attributes) in self._spared:
+            return False
         if name in _DROPPED:
             return not (self._everything and name in ("nav", "footer", "aside", "form", "dialog"))
         if not attributes or name not in _NAMED or self._everything:
             return False
-        return _NAMES.search(attributes) is not None or " hidden" in attributes
-
-    def _add(self, text: str) -> None:
-        self._line.append(text)
-        self._bare.append(text)
-        if not text.isspace():
-            self._letters += len(text)
-
-    def _begin(self, name: str, attributes: str) -> None:
-        if name in _BLOCKS:
-            self._flush("")
-            self._begin_block(name)
-        elif name == "br":
-            self._line.append("\n" if self._pre else " ")
-            self._bare.append("\n" if self._pre else " ")
-        elif name == "a":
-            self._href = found[1] if (found := _HREF.search(attributes)) else ""
-            self._linked = self._letters
-            if self._href:
-                self._line.append("[")
-        elif name in _INLINE and not self._pre:
-            self._line.append("\1" + _INLINE[name])
+        return any(map(_is_boilerplate, _LABELS.findall(attributes))) or " hidden" in attributes
 
     def _begin_block(self, name: str) -> None:
         if name in _CONTAINERS:
@@ -233,21 +272,20 @@ class BlockWalk:
     def _table(self) -> _Open | None:
         return next((element for element in reversed(self._open) if element.name == "table"), None)
 
-    def _end(self, name: str) -> None:
-        if name in _BLOCKS:
-            self._flush(name)
-            self._end_block(name)
-        elif name == "a":
-            self._links += self._letters - self._linked
-            self._linked = self._letters
-            if self._href:
-                self._end_link()
-        elif name in _INLINE and not self._pre:
-            self._line.append(_INLINE[name] + "\2")
+    def _begin_link(self, attributes: str) -> None:
+        self._href = found[1] if (found := _HREF.search(attributes)) else ""
+        self._linked = self._letters
+        if self._href:
+            self._line.append("[")
 
     def _end_link(self) -> None:
-        target = resolve(self._base, html.unescape(self._href)) or html.unescape(self._href)
+        self._links += self._letters - self._linked
+        self._linked = self._letters
+        if not self._href:
+            return
+        href = html.unescape(self._href)
         self._href = ""
+        target = resolve(self._base, href) or href
         self._line.append(f"]({target.replace(' ', '%20').replace(')', '%29')})".replace("&", "&amp;"))
 
     def _end_block(self, name: str) -> None:
@@ -263,6 +301,8 @@ class BlockWalk:
             element = self._open.pop()
             if self._prune and self._is_navigation(element):
                 del self.blocks[element.first :]
+                self._letters, self._links = element.letters, element.links
+                self._linked = min(self._linked, self._letters)
             elif name == "table":
                 self._end_table(element)
 
@@ -276,7 +316,8 @@ class BlockWalk:
         """Make a block of what was written since the last one."""
         if not self._line:
             return
-        line, bare = "".join(self._line), "".join(self._bare)
+        bare = "".join(self._bare)
+        line = "".join(self._line) if len(self._line) != len(self._bare) else bare
         self._line.clear()
         self._bare.clear()
         if self._pre:
@@ -287,7 +328,7 @@ class BlockWalk:
         text = " ".join(_plain(bare).split())
         if not text:
             return
-        markdown = " ".join(_plain(line).split())
+        markdown = " ".join(_plain(line).split()) if line is not bare else text
         if "\1" in markdown or "\2" in markdown:
             markdown = _tight(markdown)
         kind = "li" if self._lists else name
@@ -343,4 +384,14 @@ def blocks_of(node: LexborNode, base: str, *, named: bool = False, everything: b
     source = node.html or ""
     if "<!--" in source:
         source = _COMMENT.sub("", source)
-    return BlockWalk(base, named=named, everything=everything).run(source)
+    walk = BlockWalk(base, named=named, everything=everything)
+    blocks = walk.run(source)
+    enough = WRAPPER * size_of(blocks)
+    wrappers = [
+        found
+        for found, size in walk.skipped.items()
+        if size > enough and (found[0] in _NAMED or found[0] == "form") and "comment" not in found[1]
+    ]
+    return (
+        BlockWalk(base, named=named, everything=everything, spared=wrappers).run(source) if wrappers else []
+    ) or blocks

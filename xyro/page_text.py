@@ -7,7 +7,7 @@ taken, and links in it stay whatever their share. A page whose text is shorter t
 telling. Headings, lists, tables, code, quotes and links stay.
 
 Why not a library: resiliparse drops tables and writes no Markdown, html-to-markdown keeps the boilerplate, trafilatura
-takes ten times as long (tests/xyro/test_page_text.py holds the three against each other). `is_tame` (maintext.py) says
+takes ten times as long (tests/xyro/test_page_text.py holds the three against each other). `tamed` (maintext.py) says
 which pages lexbor may be given.
 """
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from xyro.maintext import is_tame
+from xyro.maintext import TameSource, tamed
 from xyro.page_blocks import TextBlock, blocks_of, joined, size_of
 from xyro.wire.urls import resolve
 
@@ -99,16 +99,18 @@ class PageText:
 
 def page_text(body: bytes, codec: str, url: str) -> PageText | None:
     """The main text of a page; None where it has none, or is not tame. `url`: what its links are relative to."""
-    if not is_tame(body):
+    tame = tamed(body, codec)
+    if tame is None:
         return None
-    source = body.decode(codec, "replace")
-    tree = LexborHTMLParser(source)
+    tree = LexborHTMLParser(tame.source)
     root = tree.body
     if root is None:
         return None
-    base, main, facts = _base(tree, url), _main(tree), _facts(tree, source)
-    tree.strip_tags(_SILENT)
-    tree.unwrap_tags(_UNSEEN)
+    base, main, facts = _base(tree, tame, url), _main(tree, tame), _facts(tree, tame.source)
+    if silent := tame.present(_SILENT):
+        tree.strip_tags(silent)
+    if unseen := tame.present(_UNSEEN):
+        tree.unwrap_tags(unseen)
     blocks = _content(root, main, base)
     if not blocks:
         return None
@@ -137,24 +139,34 @@ def _facts(tree: LexborHTMLParser, source: str) -> PageText:
 
 def _content(root: LexborNode, main: LexborNode | None, base: str) -> list[TextBlock]:
     """The blocks of the main part; of all of a short page."""
-    letters = len(" ".join(root.text(separator=" ").split()))
-    if letters < SHORT:
+    written = root.text(separator=" ")
+    if _letters(written[: 20 * SHORT]) < SHORT and _letters(written) < SHORT:
         return blocks_of(root, base, everything=True)
     if main is not None:
         blocks = blocks_of(main, base, named=True)
-        if size_of(blocks) >= LEAST * letters:
+        size = size_of(blocks)
+        if size >= LEAST * len(written) or size >= LEAST * _letters(written):
             return blocks
     return blocks_of(root, base) or blocks_of(root, base, everything=True)
 
 
-def _base(tree: LexborHTMLParser, url: str) -> str:
-    base = tree.css_first("base[href]")
+def _letters(text: str) -> int:
+    """Characters, white space folded."""
+    return len(" ".join(text.split()))
+
+
+def _base(tree: LexborHTMLParser, tame: TameSource, url: str) -> str:
+    base = tree.css_first("base[href]") if tame.present(["base"]) else None
     return (resolve(url, base.attributes.get("href") or "") or url) if base else url
 
 
-def _main(tree: LexborHTMLParser) -> LexborNode | None:
+def _main(tree: LexborHTMLParser, tame: TameSource) -> LexborNode | None:
     """The element that the page names as its main part."""
-    found = tree.css("main, [role=main]") or tree.css("article")
+    found: list[LexborNode] = []
+    if tame.present(["main"]) or "main" in tame.source:
+        found = tree.css("main, [role=main]")
+    if not found and tame.present(["article"]):
+        found = tree.css("article")
     return found[0] if len(found) == 1 else None
 
 

@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 
-from xyro.maintext import is_tame
+from xyro.maintext import tamed
 from xyro.page_text import PageText, facts_of, markdown_of, page_text
 from xyro.wire.errors import InputError
 
@@ -30,9 +30,9 @@ def extractor_of(name: str) -> Extractor:
 def _by_resiliparse(body: bytes, codec: str, url: str) -> PageText | None:
     from resiliparse.extract.html2text import extract_plain_text
 
-    if not is_tame(body):
+    if (tame := tamed(body, codec)) is None:
         return None
-    source = body.decode(codec, "replace")
+    source = tame.source
     text = extract_plain_text(source, main_content=True, preserve_formatting=True)
     reduced = extract_plain_text(source, main_content=True, preserve_formatting="minimal_html", links=True)
     return _completed(source, text, markdown_of(reduced, url))
@@ -41,9 +41,9 @@ def _by_resiliparse(body: bytes, codec: str, url: str) -> PageText | None:
 def _by_trafilatura(body: bytes, codec: str, url: str) -> PageText | None:
     import trafilatura
 
-    if not is_tame(body):
+    if (tame := tamed(body, codec)) is None:
         return None
-    source = body.decode(codec, "replace")
+    source = tame.source
     text = trafilatura.extract(source, url=url, include_comments=False) or ""
     markdown = trafilatura.extract(
         source, url=url, include_comments=False, include_links=True, include_tables=True, output_format="markdown"

@@ -1,11 +1,12 @@
-"""The benchmarks: `xyro lab speed ram | latency | pages | plan | scale | xml`. Everything stays on loopback; data is
-deleted, but for what `scale` is told to keep.
+"""The benchmarks: `xyro lab speed ram | latency | pages | plan | scale | text | xml`. Everything stays on loopback;
+data is deleted, but for what `scale` is told to keep.
 
 ram        bytes of RAM per known URL, links/s into the frontier, us per page
 latency    many slow hosts at once: pages/s, RSS, event-loop lag
 pages      CPU per page and where it goes
 plan       what it costs to choose the pages to refresh out of millions, and to remember when
 scale      what it costs to know ten million URLs: links, turns, memory, opening, looks, the event loop meanwhile
+text       main texts beside what people marked, and a page's time, by ours and by other libraries
 xml        XML documents a second, validated and stored; RAM of documents that wait for parts
 """
 
@@ -23,7 +24,7 @@ from xyro.wire.errors import XyroError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, 1 where a limit does not hold, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="xyro lab speed", description="What a crawl costs, measured on loopback.")
-    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|plan|scale|xml")
+    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|plan|scale|text|xml")
     ram = names.add_parser("ram", help="RAM per known URL, links/s into the frontier, us per page")
     ram.add_argument("--urls", type=_counting, default=2_000_000, help="known URLs at the end [2000000]")
     ram.add_argument("--group", type=_counting, default=50, help="reports a commit group [50]")
@@ -47,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                        help="sizes [100000 1000000 10000000: an hour]")  # fmt: skip
     scale.add_argument("--data", type=Path, help="directory that is grown and kept [a temporary one]")
     scale.add_argument("--no-looks", action="store_true", help="growth, memory and opening alone")
+    text = names.add_parser("text", help="main texts beside what people marked: F1 and time, by library")
+    text.add_argument("directories", type=Path, nargs="+", metavar="DIR",
+                      help="NAME/source.html with NAME/expected.html, or html/NAME.html with txt/NAME.txt")  # fmt: skip
+    text.add_argument("--worst", type=int, default=0, help="pages told where ours is furthest behind [0]")
     xml = names.add_parser("xml", help="XML documents/s, validated and stored; RAM of documents that wait")
     xml.add_argument("--documents", type=_counting, default=3000, help="[3000]")
     xml.add_argument("--size", type=_counting, default=20_000, help="bytes of each [20000]")
@@ -70,6 +75,10 @@ def _run(name: str, options: dict[str, Any]) -> int:
         from xyro.lab.speed.xml_speed import xml
 
         xml(**options)
+    elif name == "text":
+        from xyro.lab.speed.text_speed import text
+
+        text(**options)
     elif name == "scale":
         from xyro.lab.speed.scale_speed import scale
 

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 import pytest
 
+from xyro.lab.speed import speed_lab
 from xyro.lab.speed.measures import (
     Lag,
     Sampler,
@@ -22,6 +23,7 @@ from xyro.lab.speed.measures import (
     spread,
     thread_seconds,
 )
+from xyro.lab.speed.text_speed import overlap
 from xyro.wire.clock import SystemClock
 
 
@@ -129,3 +131,19 @@ def iter_names(frame):
         assert module_of(frame)
         yield frame.f_code.co_name
         frame = frame.f_back
+
+
+def test_text_is_held_against_what_people_marked(tmp_path, capsys):
+    page = tmp_path / "one"
+    page.mkdir()
+    story = "A sentence that somebody wrote for its readers, with commas, and an end. " * 12
+    (page / "source.html").write_text(f"<nav><a href=/>Home</a></nav><div><p>{story}</p></div><footer>Imprint</footer>")
+    (page / "expected.html").write_text(f"<div><p>{story}</p></div>")
+    assert speed_lab.main(["text", str(tmp_path)]) == 0
+    row = next(line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("xyro "))
+    assert row[1:6] == ["1.000", "1.000", "1.000", "1.000", "0"]
+    assert speed_lab.main(["text", str(page)]) == 2
+
+
+def test_overlap_counts_letters_where_words_have_no_spaces():
+    assert overlap("日本の page", "日本 page") == (2 * 3 / 7, 3 / 4, 1.0)

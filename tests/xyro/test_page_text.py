@@ -74,6 +74,24 @@ def test_a_page_of_links_is_not_empty():
     assert "Chapter 29" in text_of(f"<ul>{links}</ul>").text
 
 
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        '<div class="content-wrap advert">%s</div>',
+        '<form action="/">%s</form>',
+        '<section id="sharing-with-a-single-developer">%s</section>',
+        '<div><div><ul><li><a href="/a">%s, as a link</a></ul></div>%%s</div>' % (LONG * 4),
+    ],
+)
+def test_a_name_or_links_beside_it_drop_no_page(wrapper):
+    assert text_of(AROUND % (wrapper % f"<p>{LONG}</p>")).text == LONG.strip()
+
+
+def test_comments_that_are_longer_than_the_page_go():
+    thread = f'<div id="comments"><p>{LONG}</p><p>{LONG}</p><p>{LONG}</p></div>'
+    assert text_of(f"<div><p>{LONG}</p></div>{thread}").text == LONG.strip()
+
+
 def test_title_language_and_dates():
     head = (
         '<title>The \n title</title><meta property="article:published_time" content="2024-01-02T03:04:05Z">'

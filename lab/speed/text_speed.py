@@ -1,0 +1,103 @@
+"""Main texts beside what people marked, and the time a page takes, by ours and by other libraries.
+
+Pages come from directories, of one of two shapes: `NAME/source.html` beside `NAME/expected.html` (the test pages of
+Mozilla's Readability, which several packages carry), or `html/NAME.html` beside `txt/NAME.txt` (newspaper4k's tests).
+F1 is of words, as a bag; a letter of a script without spaces is a word. The time is CPU time of text and Markdown.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from selectolax.lexbor import LexborHTMLParser
+
+from xyro.charset import codec_for
+from xyro.text_libraries import extractor_of
+from xyro.wire.errors import InputError
+
+EXTRACTORS = ("xyro", "resiliparse", "trafilatura")
+URL = "https://example.org/articles/page.html"
+_WORD = re.compile(
+    r"[\u0e00-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u0e00-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPage:
+    """`truth`: the text that a person marked."""
+
+    name: str
+    body: bytes
+    truth: str
+
+
+def text(directories: Sequence[Path], worst: int) -> None:
+    """Print a table, and the pages where ours is furthest behind the best. InputError: a directory has no pages."""
+    for directory in directories:
+        pages = list(marked_pages(directory))
+        if not pages:
+            raise InputError(f"{directory}: no NAME/source.html with NAME/expected.html, no html/ with txt/")
+        size = statistics.mean(len(page.body) for page in pages)
+        _tell(f"{directory}: {len(pages)} pages, {size / 1000:.0f} kB a page")
+        _tell("                  F1  median  precision  recall  without text  ms a page")
+        scores = {}
+        for name in EXTRACTORS:
+            if name == "xyro" or importlib.util.find_spec(name):
+                scores[name] = _measured(name, pages)
+        _tell_worst(pages, scores, worst)
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def marked_pages(directory: Path) -> Iterator[MarkedPage]:
+    for source in sorted(directory.glob("*/source.html")):
+        expected = source.with_name("expected.html")
+        if expected.exists() and (root := LexborHTMLParser(expected.read_text(encoding="utf-8")).body):
+            yield MarkedPage(source.parent.name, source.read_bytes(), root.text(separator=" "))
+    for truth in sorted(directory.glob("txt/*.txt")):
+        source = directory / "html" / f"{truth.stem}.html"
+        if source.exists():
+            yield MarkedPage(truth.stem, source.read_bytes(), truth.read_text(encoding="utf-8"))
+
+
+def overlap(found: str, truth: str) -> tuple[float, float, float]:
+    """(F1, precision, recall) of words, as a bag."""
+    a, b = Counter(_WORD.findall(found.lower())), Counter(_WORD.findall(truth.lower()))
+    both = sum((a & b).values())
+    found_words, true_words = a.total(), b.total()
+    return 2 * both / max(found_words + true_words, 1), both / max(found_words, 1), both / max(true_words, 1)
+
+
+def _measured(name: str, pages: Sequence[MarkedPage]) -> list[float]:
+    extract = extractor_of(name)
+    extract(pages[0].body, "utf-8", URL)  # its library is imported
+    rows, empty, seconds = [], 0, 0.0
+    for page in pages:
+        codec = codec_for(page.body, "")
+        start = time.process_time()
+        found = extract(page.body, codec, URL)
+        seconds += time.process_time() - start
+        empty += found is None
+        rows.append(overlap(found.text if found else "", page.truth))
+    f1, precision, recall = (list(column) for column in zip(*rows, strict=True))
+    _tell(
+        f"{name:12}  {statistics.mean(f1):6.3f}  {statistics.median(f1):6.3f}  {statistics.mean(precision):9.3f}  "
+        f"{statistics.mean(recall):6.3f}  {empty:12}  {1000 * seconds / len(pages):9.2f}"
+    )
+    return f1
+
+
+def _tell_worst(pages: Sequence[MarkedPage], scores: dict[str, list[float]], worst: int) -> None:
+    behind = [(max(row) - row[0], page.name, row) for page, *row in zip(pages, *scores.values(), strict=True)]
+    for _, name, row in sorted(behind, reverse=True)[:worst]:
+        _tell(f"  {name[:40]:40} " + " ".join(f"{score:6.3f}" for score in row))
