@@ -162,6 +162,7 @@ class ChangeLog:
             report.location,
             int(_modified(report.last_modified, now)),
             old.last_read if old is not None else 0,
+            row.refused if row is not None else 0,
         )
         self._append(change)
 

@@ -18,6 +18,7 @@ from xyro.metadata.rows import Row, reader
 from xyro.wire.ids import LocalPage, join
 from xyro.wire.text import stamp
 from xyro.wire.urls import authority
+from xyro.wire.uses import names_of
 
 
 class ChangeKind(enum.IntEnum):
@@ -55,6 +56,8 @@ class ChangeRow(Row, frozen=True):
     """what Last-Modified says, seconds since 1970; 0 where it says nothing"""
     before: int = 0
     """the read before, seconds since 1970: the change came after it; 0 where there was none"""
+    refused: int = 0
+    """uses that its robots.txt refused when it was read (wire/uses.py)"""
 
 
 class SinkRow(Row, frozen=True):
@@ -101,6 +104,7 @@ def change_line(partition: int, number: int, row: ChangeRow, cursor: str) -> dic
         "status": row.status or None,
         "location": row.target or None,
         "modified": stamp(row.modified),
+        "refused": ",".join(names_of(row.refused)) or None,
     }
 
 

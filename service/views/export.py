@@ -79,6 +79,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "importance": float,
         "change_rate": float,
         "stale": float,
+        "refused": str,
     },
     "histories": {
         "path": str,

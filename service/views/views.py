@@ -221,6 +221,7 @@ class View:
             "importance": round(self.importance_at(page) / mean, 6),
             "change_rate": round(refresh.rate, 6) if refresh.reads else None,
             "stale": self.stale(page, refresh),
+            "refused": ",".join(names_of(refresh.refused)) or None,
         }
 
     def stale(self, page: LocalPage, row: RefreshRow) -> float | None:

@@ -29,7 +29,7 @@ def crawl(data, *sites, **environment):
 def test_what_is_refused_is_told_with_everything_that_is_kept(tmp_path, readers):
     data = tmp_path / "data"
     with signal_sites(NO_TRAINING, NO_SEARCH, SILENT, TO_XYRO) as sites:
-        report = crawl(data, *sites, **KEEP, XYRO_FETCH__READERS=readers)
+        report = crawl(data, *sites, **KEEP, XYRO_FETCH__READERS=readers, XYRO_CHANGES__RECORD="true")
     training, search, silent, own = sites
     assert [sorted(site.log) for site in sites] == [
         ["/", "/1", "/robots.txt"],
@@ -53,6 +53,9 @@ def test_what_is_refused_is_told_with_everything_that_is_kept(tmp_path, readers)
     assert {row["url"]: row["refused"] for row in rows("texts", data)} == {
         url + path: uses for url, uses in refused.items() for path in ("", "1")
     }
+    assert {line["url"]: line["refused"] for line in said_lines("changes", "--data", data)} == {
+        url + path: uses for url, uses in refused.items() for path in ("", "1")
+    }
     assert signals_of(data, "response", "X-Content-Signal") == {
         url + path: f"{uses}=no" if uses else None for url, uses in refused.items() for path in ("", "1")
     }
@@ -61,6 +64,10 @@ def test_what_is_refused_is_told_with_everything_that_is_kept(tmp_path, readers)
     assert {url: line for url, line in lines.items() if line} == {
         url + path: f"content-signal: {signal}" for url, signal in told.items() for path in ("", "1")
     }
+
+
+def said_lines(*arguments):
+    return [json.loads(line) for line in xyro(*arguments).stdout.splitlines()]
 
 
 def signals_of(data, kind, header):

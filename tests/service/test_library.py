@@ -1,4 +1,4 @@
-"""`import xyro`: a crawl inside a program's event loop, and what a directory answers; the guide's ten lines."""
+"""`import xyro`: a crawl inside a program's event loop, and what a directory answers; the README's ten lines."""
 
 import asyncio
 import json
@@ -116,15 +116,15 @@ def _check_links(crawl):
         crawl.links("pandas")
 
 
-def guide_lines(site):
-    """The guide's ten lines, of this site."""
-    lines, _ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guide.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len([line for line in lines.splitlines() if line]) <= 10
-    return lines.replace("http://127.0.0.1:8000/", site.entry)
+def readme_lines(site):
+    """The README's ten lines, of this site."""
+    (lines,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len([line for line in lines.splitlines() if line]) <= 10 and "http://127.1.0.1:8480/" in lines
+    return lines.replace("http://127.1.0.1:8480/", site.entry)
 
 
-def test_the_guide_s_lines_run_as_they_stand(site, tmp_path):
-    program = guide_lines(site)
+def test_the_readme_s_lines_run_as_they_stand(site, tmp_path):
+    program = readme_lines(site)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60
     )
@@ -135,7 +135,7 @@ def test_the_guide_s_lines_run_as_they_stand(site, tmp_path):
 
 
 @pytest.mark.long
-def test_the_guide_s_lines_run_in_a_notebook(site, tmp_path, monkeypatch):
+def test_the_readme_s_lines_run_in_a_notebook(site, tmp_path, monkeypatch):
     """In a kernel of Jupyter, whose event loop runs before the first cell does; then a second cell asks once more."""
     import nbformat
     from nbclient import NotebookClient
@@ -144,7 +144,7 @@ def test_the_guide_s_lines_run_in_a_notebook(site, tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("XYRO_LOG__LEVEL", "warning")
     last = re.compile(r"^asyncio\.run\(main\(\)\)  # in a notebook: (.*)$", re.MULTILINE)
-    lines, count = last.subn(r"\1", guide_lines(site))
+    lines, count = last.subn(r"\1", readme_lines(site))
     assert count == 1, "the last line says how it reads in a notebook"
     again = 'xyro.open("docs").status()["reads"]'
     cells = [nbformat.v4.new_code_cell(source) for source in (lines, again)]
