@@ -18,8 +18,8 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.states import NAMED, State
 from xyro.wire.ids import LocalPage, local_pages
 
-JUDGED = 1_500
-"""most pages that one turn judges: some 30 ms"""
+JUDGED = 1_000
+"""most pages that one turn judges: some 20 ms"""
 WINDOW, WINDOWS = 1 << 17, 8
 """pages that are looked through at once for those of the places concerned, and how often in a turn: 5 ms"""
 _STORED = rows.META.key("scope change")

@@ -15,7 +15,7 @@ import hashlib
 import random
 import statistics
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -31,7 +31,7 @@ from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.clock import SystemClock
 from xyro.wire.messages import FetchOrder, Kind, Links, PageReport, Submit
-from xyro.wire.urls import authority
+from xyro.wire.urls import authority, host_of, site_of
 
 LINKS = 60
 """links a page, as on the rig's real pages (a few fewer where one is drawn twice)"""
@@ -121,10 +121,17 @@ class GrowingFrontier:
     def read(self, new: int, near: int, far: int) -> GroupCost:
         """One commit group of pages that show so many links each. Making up the pages is not counted."""
         reports = [self._report(order, new, near, far) for order in self._orders()]
+        if new > LINKS:
+            self._grant(reports)
         seconds, cpu = self._clock.monotonic(), cpu_seconds()
         self.turn(MessageBatch(visits=reports))
         links = sum(len(report.links.urls) for report in reports)
         return GroupCost(links, len(reports), self._clock.monotonic() - seconds, cpu_seconds() - cpu)
+
+    def _grant(self, reports: Sequence[PageReport]) -> None:
+        """Give the hosts of pages credit for all hosts that they lead to, as seeds have: else most links would wait."""
+        for report in reports:
+            self.frontier.partition.introductions.found(site_of(host_of(report.url)))
 
     def _orders(self) -> Iterator[FetchOrder]:
         for _ in range(self.group):

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
 
 GROUPS = 2
-GROUP_URLS = 1 << 15
-"""URLs in one group, or those of one message: 4 us each where all are new, so 0.15 s on the event loop"""
+GROUP_URLS = 1 << 13
+"""URLs in one group, or those of one message: up to 10 us each where all are new, so 80 ms on the event loop"""
 SETTLING_GROUP = 32
 """least free spends at once while importance settles"""
 SETTLING_SPENDS = 1 << 14
