@@ -141,7 +141,8 @@ def test_the_first_view_names_each_incident(tmp_path):
             assert xyro("block", shut, "--data", data).returncode == 0
             until(lambda: said("status", "--data", data)["reads"] > 60)
             clock.write_text("-7200")
-            assert (readers := children(process.pid))
+            readers = children(process.pid)
+            assert readers
             for reader in readers:
                 os.kill(reader, 9)
 
@@ -159,5 +160,6 @@ def test_the_first_view_says_that_nothing_is_left_to_read(tmp_path):
             await tab.until("document.querySelector('#limit')?.dataset.kind === 'queue'", 60.0)
             await tab.until("document.querySelector('#limit').innerText.includes('Nothing is wrong.')")
 
-    with site("127.0.0.1") as entry, started("serve", f"http://{entry}/p1", *LOOPBACK, data=tmp_path / "d", stderr=None):
-        asyncio.run(visit(xyro("dashboard", "--data", tmp_path / "d").stdout.strip()))
+    data = tmp_path / "d"
+    with site("127.0.0.1") as entry, started("serve", f"http://{entry}/p1", *LOOPBACK, data=data, stderr=None):
+        asyncio.run(visit(xyro("dashboard", "--data", data).stdout.strip()))
