@@ -190,7 +190,8 @@ class Frontier:
 
     def next_time(self) -> float:
         """Return when a turn is wanted whatever is due (wall clock, seconds): something is to be sent again."""
-        return min(self.outbox.next_time(), *(alarm() for alarm in self.hooks.alarms), math.inf)
+        sliced = self.pages.waiting_links.next_time()
+        return min(self.outbox.next_time(), sliced, *(alarm() for alarm in self.hooks.alarms))
 
     def exhausted(self, soon: float, refreshing: bool) -> bool:
         """Tell whether nothing in scope is unread, no retry is due before `soon`, no load waits and no transfer is on

@@ -36,6 +36,8 @@ NO_PAGES: Ids = np.empty(0, np.int64)
 NO_CHILDREN: NDArray[np.uint32] = np.empty(0, np.uint32)
 _UNFOLLOWED = frozenset(f for f in range(256) if f & (LINK_NOFOLLOW | LINK_HINT))
 PLAIN = Terms()
+LINKS_AT_ONCE = 8192
+"""links of a page that one turn looks at, 20 ms: the rest waits (pages.py)"""
 SCAN = 1 << 16
 """most pages that one commit group's sweep looks at: 0.1 ms"""
 FLOOR = UNIT // 16
@@ -61,6 +63,8 @@ class Spending:
         self.urls: list[str] = []
         self.open: list[tuple[int, int, int]] = []
         """(index into pages, start, stop) of URL runs that wait to be resolved"""
+        self.rest: dict[int, Sequence[str]] = {}
+        """by the place of a run: links of its page beyond LINKS_AT_ONCE"""
         self.loaded: list[tuple[LocalPage, LoadReport]] = []
         """pages whose load ended, and what was found there: sitemaps and feeds tell of other pages' changes"""
         self.redirects: set[LocalPage] = set()
@@ -76,7 +80,9 @@ class Spending:
 
     def over_urls(self, page: LocalPage, urls: Sequence[str]) -> None:
         start = len(self.urls)
-        self.urls.extend(urls)
+        self.urls.extend(urls[:LINKS_AT_ONCE])
+        if len(urls) > LINKS_AT_ONCE:
+            self.rest[len(self.open)] = urls[LINKS_AT_ONCE:]
         self.open.append((self._index(page), start, len(self.urls)))
 
     def _index(self, page: LocalPage) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 
 from xyro.configs.schema import FetchSettings, StandingSettings
 from xyro.frontier.hooks import Hooks
-from xyro.frontier.ledger import NO_PAGES, Ids, Ledger, Spending
+from xyro.frontier.ledger import LINKS_AT_ONCE, NO_PAGES, Ids, Ledger, Spending
 from xyro.frontier.revisit_dates import Schedule
 from xyro.frontier.scope import Scope
 from xyro.frontier.scope_change import ScopeChange
@@ -39,8 +39,8 @@ PER_ORDER = 64
 """unread pages that a host may have for each order that it got"""
 LOOKED = 64
 """most pages with waiting links that one turn looks at"""
-AT_ONCE = 4096
-"""most links that are unpacked in a turn, or those of one page"""
+SLICE_PAUSE = 0.25
+"""seconds between two turns that look at the rest of a long page: 20 ms each, and others have theirs meanwhile"""
 RELIEF = 1.0
 """seconds between two hosts that a process lets in though nobody earned it, while the crawl has nothing to read"""
 
@@ -50,45 +50,67 @@ class WaitingRow(rows.Row, frozen=True):
 
     count: int
     packed: bytes
-    """their URLs, a line each, in the order of the page (zlib)"""
+    """URLs of LINKS_AT_ONCE of them at most, a line each, in the order of the page (zlib)"""
+    further: tuple[bytes, ...] = ()
+    """the next ones"""
+
+    @property
+    def slices(self) -> tuple[bytes, ...]:
+        return (self.packed, *self.further)
 
     def urls(self) -> list[str]:
-        return zlib.decompress(self.packed).decode("utf-8", "surrogatepass").split("\n")
+        return [url for packed in self.slices for url in _lines(packed)]
 
 
 _unpack = rows.reader(WaitingRow)
 
 
-class ReliefClock:
-    """When a host was last let in that nobody had earned."""
+def _lines(packed: bytes) -> list[str]:
+    return zlib.decompress(packed).decode("utf-8", "surrogatepass").split("\n")
 
-    def __init__(self) -> None:
+
+def _packed(urls: Sequence[str]) -> bytes:
+    return zlib.compress("\n".join(urls).encode("utf-8", "surrogatepass"), 1)
+
+
+class TurnClock:
+    """When something was last done that has its turn every so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._last = -math.inf
 
+    @property
+    def next(self) -> float:
+        return self._last + self._seconds
+
     def take(self, now: float) -> bool:
-        """Take the turn of this second, if nobody did."""
-        if self._last <= now < self._last + RELIEF:
+        """Take the turn, if it is time."""
+        if self._last <= now < self.next:
             return False
         self._last = now
         return True
 
 
 @dataclass(slots=True)
-class _Wait:
-    """Waiting links of a page, and the hosts that have no room for them."""
+class _Slice:
+    """Waiting links of a page that are looked at together, and the hosts that have no room for them."""
 
     count: int
     full: set[int] = field(default_factory=set)
     introduces: bool = True
     """some lead to hosts that nobody knows"""
+    looked_at: bool = False
+    """they have had their turn, and had to wait on"""
 
 
 class WaitingLinks:
     """Decides which links become pages now, and keeps the others until the standing of their host allows.
 
-    A link waits when its host has as many unread pages as it may, or when nobody knows its host and the domain of the
-    page has introduced as many hosts as it may (metadata.hosts.Introductions). Who fills it: links that pages show. Who
-    empties it: `Pages.admit`, in each turn. It is stored with each page, and found again at a start.
+    A link waits when its host has as many unread pages as it may, when nobody knows its host and the domain of the page
+    has introduced as many hosts as it may (metadata.hosts.Introductions), or when its page shows more than a turn looks
+    at. Who fills it: links that pages show. Who empties it: `Pages.admit`, in each turn. It is stored with each page,
+    in slices, and found again at a start.
     """
 
     def __init__(self, partition: Partition, scope: Scope, ledger: Ledger, settings: StandingSettings) -> None:
@@ -99,16 +121,20 @@ class WaitingLinks:
         self.counts = ledger.withheld
         """page -> links that wait"""
         self._host_pages = settings.host_pages
-        self._waits: dict[LocalPage, _Wait] = {}
+        self._waits: dict[LocalPage, list[_Slice]] = {}
         self._line: deque[LocalPage] = deque()
         self._new: set[str] = set()
         self._partitions: int = partition.facts["partitions"]
         self.heritage: dict[str, int] = {}
         """host of another partition -> credit for its domain there, until a transfer takes it"""
+        self.now = 0.0
         self._places: dict[str, int] = {}
         """host -> unread pages that it may still get"""
-        self._relief = ReliefClock()
-        self._look = ReliefClock()
+        self._relief = TurnClock(RELIEF)
+        self._look = TurnClock(RELIEF)
+        self._slicing = TurnClock(SLICE_PAUSE)
+        self._unseen = 0
+        """slices that had no turn yet"""
 
     def __len__(self) -> int:
         return len(self._waits)
@@ -120,7 +146,8 @@ class WaitingLinks:
     def recover(self) -> None:
         """Find the waiting links of a stored crawl again."""
         for key, value in self.partition.scan(rows.WAIT.prefix):
-            self._put(rows.WAIT.split(key), _Wait(_unpack(value).count))
+            row = _unpack(value)
+            self._note(rows.WAIT.split(key), row.count, [_Slice(min(row.count, LINKS_AT_ONCE)) for _ in row.slices])
 
     def stored(self, page: LocalPage) -> list[str]:
         """The waiting links of a page."""
@@ -169,47 +196,77 @@ class WaitingLinks:
     def domain_of(self, page: LocalPage) -> str:
         return self.partition.hosts.domain(self.partition.hosts_of[page])
 
-    def put(self, page: LocalPage, urls: Sequence[str]) -> None:
-        """Store the links of a page that wait, in place of those that did."""
-        if not urls:
-            if self._waits.pop(page, None) is not None:
-                self._line.remove(page)
-                del self.counts[page]
-                self.partition.delete(rows.WAIT.key(page))
-            return
+    def put(self, page: LocalPage, urls: Sequence[str], rest: Sequence[str] = ()) -> None:
+        """Store the links of a page that wait, in place of those that did; nobody looked at the rest."""
+        if rest:
+            self._slicing.take(self.now)  # this turn has looked at enough
+        slices = [_Slice(len(part)) for part in _parts(rest)] + [self._looked_at(part) for part in _parts(urls)]
+        packed = [_packed(part) for part in (*_parts(rest), *_parts(urls))]
+        self._store(page, len(urls) + len(rest), packed, slices)
+
+    def look(self, page: LocalPage, place: int) -> list[str]:
+        """The links of one slice."""
+        return _lines(_unpack(self.partition.get(rows.WAIT.key(page)) or b"").slices[place])
+
+    def put_back(self, page: LocalPage, place: int, urls: Sequence[str]) -> None:
+        """Store what of a slice has to wait on."""
+        row, slices = _unpack(self.partition.get(rows.WAIT.key(page)) or b""), list(self._waits[page])
+        packed, count = list(row.slices), row.count - slices[place].count + len(urls)
+        packed[place : place + 1] = [_packed(urls)] if urls else []
+        slices[place : place + 1] = [self._looked_at(urls)] if urls else []
+        self._store(page, count, packed, slices)
+
+    def _looked_at(self, urls: Sequence[str]) -> _Slice:
         names = {authority(f"{site}/") for site in set(map(origin, urls))}
         numbers = [self.partition.hosts.numbers.get(name) for name in names]
         full = {number for number in numbers if number is not None}
-        self._put(page, _Wait(len(urls), full, None in numbers))
-        packed = zlib.compress("\n".join(urls).encode("utf-8", "surrogatepass"), 1)
-        self.partition.put(rows.WAIT.key(page), rows.pack(WaitingRow(len(urls), packed)))
+        return _Slice(len(urls), full, None in numbers, looked_at=True)
 
-    def _put(self, page: LocalPage, wait: _Wait) -> None:
+    def _store(self, page: LocalPage, count: int, packed: list[bytes], slices: list[_Slice]) -> None:
+        if slices:
+            self._note(page, count, slices)
+            self.partition.put(rows.WAIT.key(page), rows.pack(WaitingRow(count, packed[0], tuple(packed[1:]))))
+        elif page in self._waits:
+            self._unseen -= _unseen(self._waits.pop(page))
+            self._line.remove(page)
+            del self.counts[page]
+            self.partition.delete(rows.WAIT.key(page))
+
+    def _note(self, page: LocalPage, count: int, slices: list[_Slice]) -> None:
         if page not in self._waits:
             self._line.append(page)
-        self._waits[page] = wait
-        self.counts[page] = wait.count
+        self._unseen += _unseen(slices) - _unseen(self._waits.get(page, ()))
+        self._waits[page] = slices
+        self.counts[page] = count
 
     # -- links that have waited ----------------------------------------------------------------------------------
 
-    def ready(self) -> Iterable[LocalPage]:
-        """Pages of whose waiting links some may be admitted, those that waited longest first."""
+    def next_time(self) -> float:
+        """Return when the rest of a long page may be looked at (wall clock)."""
+        return self._slicing.next if self._unseen else math.inf
+
+    def ready(self) -> Iterable[tuple[LocalPage, int]]:
+        """Slices of which some links may be admitted, of the pages that waited longest first."""
         links = 0
         for _ in range(min(LOOKED, len(self._line))):
             page = self._line[0]
             self._line.rotate(-1)
-            if self._may_go(page):
-                links += self._waits[page].count
-                yield page
-                if links >= AT_ONCE:
+            slices = self._waits[page]
+            place = next((place for place, part in enumerate(slices) if self._may_go(page, part)), None)
+            if place is not None:
+                links += slices[place].count
+                yield page, place
+                if links >= LINKS_AT_ONCE:
                     return
 
-    def _may_go(self, page: LocalPage) -> bool:
-        """Half of a host's places have to be free: a page's links are not unpacked for each of them."""
-        wait, waiting = self._waits[page], self.partition.hosts.waiting
-        if any(2 * waiting[host] <= self.most_unread(host) for host in wait.full):
+    def _may_go(self, page: LocalPage, part: _Slice) -> bool:
+        """Half of a host's places have to be free: links are not unpacked for each of them."""
+        if not part.looked_at:
+            return self._slicing.take(self.now)
+        waiting = self.partition.hosts.waiting
+        if any(2 * waiting[host] <= self.most_unread(host) for host in part.full):
             return True
-        return wait.introduces and self.introductions.may_introduce(self.domain_of(page))
+        return part.introduces and self.introductions.may_introduce(self.domain_of(page))
 
     def share(self, other: WaitingLinks) -> None:
         """Let in hosts that nobody earned in turn with another partition of the process."""
@@ -219,10 +276,19 @@ class WaitingLinks:
         """Look whether links may go, once a second; let one more host be introduced, if it is time."""
         if not self._look.take(now):
             return False
-        page = next((page for page in self._line if self._waits[page].introduces), None)
+        page = next((page for page in self._line if any(part.introduces for part in self._waits[page])), None)
         if page is not None and self._relief.take(now):
             self.introductions.hand_over(self.domain_of(page), PRICE)
         return True
+
+
+def _parts(urls: Sequence[str]) -> list[Sequence[str]]:
+    """Cut links into slices."""
+    return [urls[start : start + LINKS_AT_ONCE] for start in range(0, len(urls), LINKS_AT_ONCE)]
+
+
+def _unseen(slices: Iterable[_Slice]) -> int:
+    return sum(not part.looked_at for part in slices)
 
 
 class Pages:
@@ -287,7 +353,7 @@ class Pages:
 
     def begin(self, now: float) -> None:
         """A turn begins: nothing is touched yet, and pages are as the scope of now says."""
-        self._now = int(now)
+        self._now, self.waiting_links.now = int(now), now
         self.touched, self.nearer = [], []
         self.follow_scope()
 
@@ -351,14 +417,15 @@ class Pages:
         found = self.resolve(spending.urls, depths, parents=np.repeat(np.array(owners, np.int64), lengths))
         whole = bool((found >= 0).all())
         numbers = found.astype(np.uint32)
-        for index, start, stop in runs:
+        for run, (index, start, stop) in enumerate(runs):
             page, children = spending.pages[index], numbers[start:stop]
             if not whole:
                 known = found[start:stop] >= 0
                 children = children[known]
-            if not whole or page in self.waiting_links.counts:
+            rest = spending.rest.get(run, ())
+            if not whole or rest or page in self.waiting_links.counts:
                 late = [spending.urls[start + i] for i in np.flatnonzero(found[start:stop] < 0).tolist()]
-                self.waiting_links.put(page, late)
+                self.waiting_links.put(page, late, rest)
             spending.children[index] = children
             if store:
                 self.partition.put(rows.LINK.key(page), rows.pack_links(children))
@@ -367,12 +434,13 @@ class Pages:
 
     def admit(self, store: bool) -> None:
         """Let links that have waited become pages, as far as the standing of their hosts allows."""
-        for page in list(self.waiting_links.ready()):
-            urls = self.waiting_links.stored(page)
+        for page, place in list(self.waiting_links.ready()):
+            urls = self.waiting_links.look(page, place)
             depth = int(self.columns["depth"][page]) + 1
             found = self.resolve(urls, [depth] * len(urls), parents=np.full(len(urls), page))
             admitted = found[found >= 0].astype(np.uint32)
-            self.waiting_links.put(page, [url for url, number in zip(urls, found.tolist(), strict=True) if number < 0])
+            late = [url for url, number in zip(urls, found.tolist(), strict=True) if number < 0]
+            self.waiting_links.put_back(page, place, late)
             if len(admitted) and store:
                 children = self.partition.children(page)
                 whole = admitted if children is None else np.concatenate([children, admitted])

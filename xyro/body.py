@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from xyro.decode import GZIP_MAGIC, Caps, Decoder, codings_of
 from xyro.doctype import SNIFF
 from xyro.page_client import Reply
+from xyro.wire.clock import Clock
 from xyro.wire.errors import TheirError
 
 READABLE: Final = {"truncated": "disconnect", "too-large": "length"}
@@ -18,7 +21,7 @@ SITEMAP = 52_428_800
 FIRST = 16 * 1024
 """bytes as they were sent that are decoded before it is known what they are: at any ratio allowed less than a cap"""
 LARGE = 4
-"""sitemaps at a time that may go past the cap for bodies"""
+"""sitemaps at a time that may go past the cap for bodies; long pages at a time"""
 
 
 def _codings(headers: Mapping[str, str]) -> str:
@@ -67,6 +70,10 @@ class Body:
             head += more
         return head
 
+    def pause(self, paused: bool) -> None:
+        """Let the server wait, or no more: the answer's deadlines are put off meanwhile."""
+        self._reply.pause(paused)
+
     def unpack(self, head: bytes) -> None:
         """Decode on: the body has turned out to be a gzip file, of which `head` was read."""
         self._coded = True
@@ -107,17 +114,6 @@ class Body:
         size = FIRST if few else len(data)
         self._pending = data[size:]
         return data[:size]
-
-    def at_hand(self) -> bytes:
-        """The next bytes of what was received already, empty where the network has to be asked."""
-        if self._ahead:
-            ahead, self._ahead = self._ahead, b""
-            return ahead
-        while self._pending and not self._over:
-            data = self._decoded(self._some(self._pending))
-            if data:
-                return data
-        return b""
 
     def _decoded(self, data: bytes) -> bytes:
         """`data` through the decoders; an empty one is the body's end."""
@@ -173,3 +169,50 @@ class Sitemaps:
         finally:
             self._large -= large
         return b"".join(pieces)
+
+
+class LongPages:
+    """Reads pages that are long, LARGE of them at a time: each holds up to 65,536 links, 13 MB, until its end. The
+    others are let wait where they are; their servers send no more than a buffer.
+
+    A place is no place to rest: while others wait, a page whose server has let us wait for `patience` seconds ends as
+    `slow-body`.
+    """
+
+    def __init__(self, patience: float, clock: Clock) -> None:
+        self._patience = patience
+        self._clock = clock
+        self.turn = asyncio.Lock()
+        """held while a piece of one of them is parsed: the loop is everybody's"""
+        self._places = asyncio.Semaphore(LARGE)
+        self._waiting = 0
+
+    @contextlib.asynccontextmanager
+    async def place(self, body: Body) -> AsyncIterator[None]:
+        """Wait for a place, and hold it."""
+        body.pause(True)
+        self._waiting += 1
+        try:
+            await self._places.acquire()
+        finally:
+            self._waiting -= 1
+            body.pause(False)
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    async def pieces(self, piece: bytes, body: Body) -> AsyncIterator[bytes]:
+        """Yield a piece, then the rest of its body, which has a place."""
+        patience = self._patience
+        while piece:
+            yield piece
+            piece, began = b"", self._clock.monotonic()
+            try:
+                async with asyncio.timeout(patience):
+                    piece = await body.piece()
+            except TimeoutError:
+                if self._waiting:
+                    raise TheirError("slow-body", "other pages wait for its place") from None
+                piece, began = await body.piece(), self._clock.monotonic()
+            patience -= self._clock.monotonic() - began

@@ -276,6 +276,10 @@ class AiohttpReply:
         """Raise the number of bytes that this answer may have; never lower it."""
         self._exchange.wire = max(self._exchange.wire, wire)
 
+    def pause(self, paused: bool) -> None:
+        """Stop the answer's clocks while it waits for us, or let them go on."""
+        self._exchange.paused = paused
+
     async def drop(self, tiny: int = 16 * 1024) -> None:
         """End the answer. A rest of at most `tiny` announced bytes is read, which keeps the connection for the next
         page; otherwise the connection is closed."""

@@ -71,6 +71,8 @@ class Exchange:
     marked: int = 0
     marked_at: float = 0.0
     spoke_http: bool = False
+    paused: bool = False
+    """it is we who do not read on: its time stands still"""
     failure: str = ""
     tape: Tape | None = None
     """the answer as it came, where it is kept"""
@@ -108,6 +110,7 @@ class ConnectionWatch:
         self._tick = min(max(shortest / 8, 0.005), 1.0)
         self._exchanges: set[Exchange] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._looked = 0.0
 
     def add(self, exchange: Exchange) -> None:
         self._exchanges.add(exchange)
@@ -131,7 +134,12 @@ class ConnectionWatch:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._tick, self._look) if self._exchanges else None
         now = loop.time()
+        passed, self._looked = now - self._looked, now
         for exchange in list(self._exchanges):
+            if exchange.paused:
+                exchange.began += min(passed, now - exchange.began)
+                exchange.marked_at, exchange.marked = now, exchange.received
+                continue
             kind = exchange.late(now, self.limits, self._patience(exchange.host))
             if kind:
                 exchange.connection.fail(exchange, kind)
@@ -234,6 +242,9 @@ class FastReply(Exchange):
 
     def widen(self, wire: int) -> None:
         self.wire = max(self.wire, wire)
+
+    def pause(self, paused: bool) -> None:
+        self.paused = paused
 
     async def drop(self, tiny: int = 16 * 1024) -> None:
         if not self.over and not self.failure and 0 < self.announced <= tiny:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from xyro import challenges, maintext
 from xyro.answer import Answer
-from xyro.body import READABLE, Body, Sitemaps
+from xyro.body import READABLE, Body, LongPages, Sitemaps
 from xyro.challenges import EMPTY, FEW, REFUSALS, SMALL, SOME, TELLING, TINY, TITLE, TITLE_WITHIN
 from xyro.decode import Caps
 from xyro.doctype import is_gzip, is_sitemap, kind_of, readable
@@ -37,7 +37,7 @@ from xyro.headers import (
     validator,
 )
 from xyro.hubs import websub
-from xyro.links import HrefCache, LinkExtractor, Shapes
+from xyro.links import WHOLE, HrefCache, LinkExtractor, Shapes
 from xyro.page_client import PageClient, Reply
 from xyro.page_copy import PageCopy
 from xyro.skeletons import skeleton
@@ -94,8 +94,7 @@ class Fetcher:
         self._words = words
         self._shapes = Shapes()
         self._sitemaps = Sitemaps(client.limits.body.size)
-        self._unpacking = asyncio.Lock()
-        """HTML of which more than a slice is here at once"""
+        self._long_pages = LongPages(client.limits.slow_window / 2, clock)
 
     async def fetch(self, order: FetchOrder) -> Answer:
         """One GET of the order's URL. Raises nothing for what the web does; cancellation closes the connection."""
@@ -326,17 +325,19 @@ class Fetcher:
         pieces: list[bytes] | None = []
         signature = self._signature if self._sites is None else self._sites.signature(url, self._signature)
         limit = maintext.MAX_BODY if signature == "text" or part or copy is not None else SMALL
-        while piece:
+        while piece and answer.size + len(piece) <= WHOLE:
+            pieces = _note_piece(piece, answer, digest, pieces, limit)
             if len(piece) > SLICE:
-                async with self._unpacking:  # one page after the other: each takes RAM, and all together no less time
-                    while piece:
-                        pieces = _note_piece(piece, answer, digest, pieces, limit)
-                        await _feed(extractor, piece)
-                        piece = body.at_hand()
+                await _feed(extractor, piece)
             else:
-                pieces = _note_piece(piece, answer, digest, pieces, limit)
                 extractor.feed(piece)
             piece = await body.piece()
+        if piece:
+            async with self._long_pages.place(body):
+                async for more in self._long_pages.pieces(piece, body):
+                    pieces = _note_piece(more, answer, digest, pieces, limit)
+                    async with self._long_pages.turn:
+                        await _feed(extractor, more)
         found = extractor.close()
         answer.links, answer.charset = found.links, found.charset
         answer.noindex |= found.noindex

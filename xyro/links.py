@@ -45,6 +45,8 @@ MOUTHFUL = 32 * 1024
 """Most bytes the parser is fed at a time."""
 PENDING = 16_384
 """References (or tags) held until they are resolved: a <base> after so many is ignored."""
+FURTHER = 1_024
+"""Those held from there on: resolving takes 4 us each, and others wait."""
 SHAPES = 4096
 """Sets of links that are remembered, each by two numbers."""
 MOST_LINKS = 512
@@ -142,6 +144,7 @@ class _Scan:
         self._page = page
         self._rest = b""
         self._size = 0
+        self._batch = PENDING
 
     def feed(self, body: bytes, last: bool) -> bytes:
         """Read on. Returns what only the parser can read: the page from here on, empty if there is no such thing."""
@@ -150,8 +153,9 @@ class _Scan:
         self.tags.update(dict.fromkeys(tags))
         if self._rest and (last or len(self._rest) > WHOLE):
             return self._rest
-        if len(self.tags) >= PENDING:
+        if len(self.tags) >= self._batch:
             self.finish()
+            self._batch = FURTHER
         return b""
 
     def finish(self) -> None:
@@ -202,6 +206,7 @@ class _Stream:
         self.codec = codec
         self._page = page
         self._pending: dict[Reference, None] = {}
+        self._batch = PENDING
         self._decoder: codecs.IncrementalDecoder | None = None
         self._parser: etree.HTMLParser | None = etree.HTMLParser(target=self, huge_tree=True, encoding="utf-8")
         for tag in filter(None, tags):
@@ -241,8 +246,9 @@ class _Stream:
         reference = self._page.meta(attrs) if tag == "meta" else reference_of(tag, attrs)
         if reference is not None:
             self._pending[reference] = None
-            if len(self._pending) >= PENDING:
+            if len(self._pending) >= self._batch:
                 self._resolve()
+                self._batch = FURTHER
 
     def close(self) -> None:
         """The parser's call at the end."""

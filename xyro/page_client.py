@@ -63,6 +63,9 @@ class Reply(Protocol):
     def widen(self, wire: int) -> None:
         """Raise the number of bytes that this answer may have; never lower it."""
 
+    def pause(self, paused: bool) -> None:
+        """Stop the answer's clocks while it waits for us, or let them go on."""
+
     async def drop(self, tiny: int = 16 * 1024) -> None:
         """End the answer. A rest of at most `tiny` announced bytes is read, which keeps the connection for the next
         page; otherwise the connection is closed."""

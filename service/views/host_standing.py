@@ -104,7 +104,8 @@ def waiting_sentences(frontier: Frontier, page: LocalPage) -> Iterator[str]:
         credit = frontier.partition.introductions.state(waiting_links.domain_of(page))[0] / PRICE
         yield (
             f"{count:,} of its links wait: they lead to hosts with as many unread pages as they may have, or to hosts "
-            f"that nobody knows, of which its domain may introduce {credit:.0f} more (`xyro hosts`)."
+            f"that nobody knows, of which its domain may introduce {credit:.0f} more (`xyro hosts`), or they are more "
+            "than one turn looks at."
         )
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.frontier.rig import Crawl, url
 from xyro.configs.schema import CrawlSettings, Settings, StandingSettings
+from xyro.frontier.ledger import LINKS_AT_ONCE
+from xyro.frontier.pages import SLICE_PAUSE
 from xyro.metadata import rows
 from xyro.metadata.hosts import HERITAGE, PRICE, Introductions
 
@@ -189,6 +191,60 @@ def test_waiting_links_survive_a_restart_and_a_page_that_shows_others_replaces_t
     assert again.frontier.partition.introductions.state("h0.example")[1] == 1
     assert again.audit()["ok"]
     again.close()
+
+
+def test_the_links_of_a_long_page_have_a_turn_each_few_thousand(tmp_path):
+    options = {"settings": settings(host_pages=1 << 16)}
+    crawl = Crawl.on_disk(tmp_path / "c", **options)
+    crawl.submit(url(0))
+    (order,) = crawl.turn()
+    crawl.answer(order, [url(0, page) for page in range(1, 2 * LINKS_AT_ONCE + 101)])
+    crawl.turn()
+    frontier = crawl.frontier
+    assert frontier.columns.n == LINKS_AT_ONCE + 1
+    assert frontier.ledger.withheld == {0: LINKS_AT_ONCE + 100}
+    assert frontier.pages.waiting_links.stored(0)[-1] == url(0, 2 * LINKS_AT_ONCE + 100)
+    crawl.turn()
+    assert frontier.columns.n == LINKS_AT_ONCE + 1, "they wait for their time"
+    assert frontier.next_time() == crawl.now + SLICE_PAUSE
+    crawl.now += SLICE_PAUSE
+    crawl.turn()
+    assert frontier.ledger.withheld == {0: 100}
+    assert not frontier.exhausted(crawl.now, refreshing=False)
+    crawl.close()
+    again = Crawl.on_disk(tmp_path / "c", **options)
+    assert again.frontier.ledger.withheld == {0: 100}
+    again.turn()
+    children = again.frontier.partition.children(0)
+    assert sorted(children.tolist()) == list(range(1, 2 * LINKS_AT_ONCE + 101))
+    assert not again.frontier.pages.waiting_links
+    assert again.frontier.next_time() > again.now
+    assert again.audit()["ok"]
+    again.close()
+
+
+def test_a_slice_of_which_some_have_to_wait_on_stays_behind_the_others():
+    crawl = Crawl.in_memory(settings=settings(host_pages=100))
+    crawl.submit(url(0))
+    (order,) = crawl.turn()
+    links = [url(0, page) for page in range(1, 2 * LINKS_AT_ONCE)]
+    crawl.answer(order, links)
+    waiting = crawl.frontier.pages.waiting_links
+    seen = []
+    for _ in range(3):
+        crawl.turn()
+        seen.append(waiting.links())
+        crawl.now += SLICE_PAUSE
+    assert seen[0] == len(links) - 100 and seen[1] == seen[2], "the host is full"
+    assert waiting.next_time() == float("inf"), "all have had their turn"
+    for order in list(crawl.orders.values()):
+        crawl.answer(order)
+    for turns in (5, 100):
+        crawled(crawl, {}, turns)
+        known = set(map(crawl.frontier.partition.url, range(1, crawl.frontier.columns.n)))
+        assert {*known, *waiting.stored(0)} == set(links)
+    assert not waiting
+    assert crawl.audit()["ok"]
 
 
 def test_out_of_scope_links_do_not_wait():

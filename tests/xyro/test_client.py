@@ -20,7 +20,7 @@ import uvloop
 from tests.xyro import raw_server
 from tests.xyro.raw_server import QUICK, Script, Talk, fetched, order, page, reading, says, serving
 from xyro.client import Connection
-from xyro.exchange import ClientLimits
+from xyro.exchange import ClientLimits, ConnectionWatch, Exchange
 from xyro.guard import Guard
 from xyro.reader import client_class
 from xyro.resolver import Resolver
@@ -328,6 +328,26 @@ async def test_cancelling_a_read_closes_its_connection() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         await asyncio.wait_for(closed.wait(), 5)
+
+
+async def test_no_time_passes_while_it_is_we_who_do_not_read_on() -> None:
+    limits = ClientLimits(total=0.05, slow_window=0.05)
+    watch = ConnectionWatch(limits, lambda host: 1.0)
+    failed: asyncio.Queue[str] = asyncio.Queue()
+
+    class Watched:
+        def fail(self, exchange: Exchange, kind: str) -> None:
+            failed.put_nowait(kind)
+            watch.remove(exchange)
+
+    exchange = Exchange(Watched(), asyncio.get_running_loop().time(), 1_000, headed=True)
+    exchange.paused = True
+    watch.add(exchange)
+    await asyncio.sleep(0.3)
+    assert failed.empty()
+    exchange.paused = False
+    assert await failed.get() in ("timeout", "slow-body")
+    watch.close()
 
 
 async def test_the_watch_stops_when_nothing_is_read() -> None:

@@ -373,6 +373,26 @@ async def test_a_few_large_sitemaps_at_a_time() -> None:
         assert (await fetcher.fetch(order(f"{server.url}/after.xml"))).error == ""
 
 
+async def test_long_pages_that_come_to_a_halt_keep_no_other_from_being_read() -> None:
+    """A few at a time are read to their end: those whose servers say no more give their places up."""
+    halted = asyncio.Event()
+    raw = page(b"<a href=/p>the same again and again</a>" * 10_000)
+
+    async def script(talk: Talk) -> None:
+        await talk.say(raw[:300_000])
+        if "halts" in talk.path:
+            await halted.wait()
+        await talk.say(raw[300_000:])
+
+    limits = ClientLimits(total=30.0, slow_window=1.0)
+    async with serving(script) as server, reading(limits) as fetcher:
+        urls = [f"{server.url}/{name}{n}" for name in ("halts", "p") for n in range(LARGE + 2)]
+        answers = await asyncio.gather(*(fetcher.fetch(order(url)) for url in urls))
+        halted.set()
+    assert [answer.error for answer in answers] == ["slow-body"] * (LARGE + 2) + [""] * (LARGE + 2)
+    assert all(answer.size == 390_000 for answer in answers[LARGE + 2 :])
+
+
 @pytest.mark.parametrize(("sent", "error"), [(15_000, "slow-body"), (40_000, "too-large")])
 async def test_a_sitemap_that_comes_to_a_halt_beyond_the_cap_is_cut(sent: int, error: str) -> None:
     """What is beyond it is welcome, not needed: what came counts, as it would have if it had been cut."""
