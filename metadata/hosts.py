@@ -222,7 +222,9 @@ class Standing:
         self, pages: Ids, parents: Ids, redirected: Mask, again: Mask, form: Callable[[LocalPage], str]
     ) -> list[LocalPage]:
         """New pages were met on `parents`, which redirect to them or show them. again: the parent was read before: then
-        they speak for their pattern no more, for a page may show others each time. form: of a page's URL.
+        they speak for their pattern no more, for a page may show others each time. form: of a page's URL. What a
+        redirect into another partition leads to is not known here: it counts as an endless one, and the pattern of the
+        page that redirects has to be led to by others as often.
 
         Return a parent of each folder that breeds: it is to be asked for a URL that cannot exist (`prove`).
         """
@@ -235,13 +237,16 @@ class Standing:
             # sessions: each path with the same key is met on all of them, and each speaks for the others
             own[i] = form(LocalPage(int(pages[i]))) == form(LocalPage(int(parents[i])))
             menu[i] = MENU
-        before = self.poor_slots(queried := distinct(slots[queries]))
-        np.add.at(self.bred, slots[redirected & queries & (above >= QUERIES)], HOP)
+        foreign = redirected & queries & (self._columns["state"][pages] == State.FOREIGN)
+        onward = above[foreign & (above >= QUERIES)]
+        before = self.poor_slots(queried := distinct(np.concatenate([slots[queries], onward])))
+        np.add.at(self.bred, onward, TRIAL)
+        np.add.at(self.bred, slots[redirected & queries & (above >= QUERIES) | foreign], HOP)
         np.add.at(self.bred, slots[own & queries], menu[own & queries])
         menus, counts = np.unique(parents[own & ~queries], return_counts=True)
         np.add.at(self.bred, folder[menus], np.minimum(counts, MENU).astype(np.uint32))
         np.add.at(self.fed, slots[~own & ~redirected & ~again], 1)
-        self._changed.update((_PATTERN + distinct(slots).astype(np.int64)).tolist())
+        self._changed.update((_PATTERN + distinct(np.concatenate([slots, onward])).astype(np.int64)).tolist())
         self._charge(queried[self.poor_slots(queried) & ~before])
         menus = menus[self._breeds(folder[menus]) & (self.bred[folder[menus]] < PROOF)]
         first = np.unique(folder[menus], return_index=True)[1]

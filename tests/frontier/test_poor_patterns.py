@@ -151,6 +151,28 @@ def test_endless_redirects_run_into_their_share():
     assert crawl.audit()["ok"]
 
 
+def test_redirects_from_partition_to_partition_run_into_their_share_as_well():
+    """A ring of hosts, each of which sends to the next one: every hop is met by another partition."""
+
+    def onward(target):
+        host, _, rest = target.removeprefix("http://r").partition(".")
+        if not target.startswith("http://r"):
+            return ""
+        number = int(rest.rpartition("=")[2]) + 1 if "=" in rest else 1
+        return f"http://r{(int(host) + 1) % 5}.example/r?n={number}"
+
+    def links(target):
+        rest = [url(host, page) for host in range(5) for page in range(12)]
+        return [*rest, *(f"http://r{number}.example/" for number in range(5))]
+
+    crawl = Crawl.in_memory(4, refreshing=True, settings=settings())
+    crawl.submit(HOME)
+    read = answered(crawl, links, 1_500, onward)
+    assert sum(target.startswith("http://r") for target in read) < 100 + 2 * POOR * len(read)
+    assert {url(host, page) for host in range(5) for page in range(12)} <= set(read)
+    assert crawl.audit()["ok"]
+
+
 def test_what_was_learned_of_patterns_is_stored(tmp_path):
     crawl = Crawl.on_disk(tmp_path / "c")
     crawl.submit(HOME)
