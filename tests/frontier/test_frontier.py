@@ -29,7 +29,7 @@ from xyro.opic.cash import UNIT, teleport
 from xyro.wire.messages import (
     LINK_HINT,
     LINK_NOFOLLOW,
-    Ack,
+    CashTransfer,
     Kind,
     LinkKind,
     Links,
@@ -338,7 +338,7 @@ def test_a_gap_waits_for_what_fills_it():
         for order in list(crawl.orders.values()):
             crawl.answer(order, [a_url(order.page * 7 + k) for k in range(5)])
         crawl.turn()
-    transfers = [message for message in crawl.wire if not isinstance(message, Ack)]
+    transfers = [message for message in crawl.wire if isinstance(message, CashTransfer)]
     pair = [one for one in transfers if one.target == transfers[0].target]
     assert len(pair) >= 2
     crawl.wire = pair[::-1]

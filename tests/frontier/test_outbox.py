@@ -67,7 +67,7 @@ def test_the_receiver_applies_stores_and_acknowledges():
     crawl.answer(order, [there])
     crawl.turn(0)
     (transfer,) = sent(crawl)
-    crawl.deliver()
+    crawl.deliver(crawl.wire.index(transfer))
     crawl.turn(1)
     frontier, page = crawl.page(there)
     assert frontier.columns["cash"][page] + frontier.ledger.virtual.scalar >= transfer.items[0].cash
