@@ -26,7 +26,6 @@ from xyro.proxy import UnresolvedNames, context_with
 from xyro.readers import Readers
 from xyro.request_signing import RequestSigner, SigningOptions
 from xyro.resolver import Resolver
-from xyro.server_floors import AddressClaims
 from xyro.site_entries import NO_SITES, SiteOptions, entries_of
 from xyro.wire.clock import Clock
 from xyro.wire.messages import PageReport
@@ -142,8 +141,7 @@ class Reader:
     """Everything between an order and its report. Make it on the running loop.
 
     `on_report`: called once for each order, with its report and the answer; it must not wait.
-    `may_read`: asked before each read; False holds reads back until `pool.wake`. `turns`: of addresses that other nodes
-    read, too.
+    `may_read`: asked before each read; False holds reads back until `pool.wake`.
     """
 
     def __init__(
@@ -153,12 +151,11 @@ class Reader:
         clock: Clock,
         on_report: OnReport,
         may_read: Callable[[], bool] = lambda: True,
-        turns: AddressClaims | None = None,
     ) -> None:
         self.queue = FetchQueue(options.gamma)
         self.clock_log = ClockLog(options.clock_log, clock, options.pause) if options.clock_log is not None else None
         sites = entries_of(options.sites)
-        politeness = Politeness(options.manners, self.clock_log, sites.delay if sites is not None else None, turns)
+        politeness = Politeness(options.manners, self.clock_log, sites.delay if sites is not None else None)
         slots = SlotShares(self.queue, politeness, options.concurrency, options.newcomers)
         self.fetcher: Fetcher | Readers = (
             Readers(

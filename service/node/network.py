@@ -13,7 +13,6 @@ from xyro.wire.bus import Bus
 
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
-    from xyro.server_floors import AddressClaims
 
 
 class NodeNetwork(Protocol):
@@ -26,10 +25,6 @@ class NodeNetwork(Protocol):
     @property
     def nodes(self) -> int:
         """Number of nodes that read the web, this one included."""
-
-    @property
-    def turns(self) -> AddressClaims | None:
-        """Turns at addresses that other nodes read, too."""
 
     @property
     def stood_still(self) -> Callable[[], bool]:
@@ -59,7 +54,6 @@ class LoneNode:
     bus: Bus
     number: int = 0
     nodes: int = 1
-    turns: None = None
     stood_still: Callable[[], bool] = bool
     """never: there is nobody else"""
 

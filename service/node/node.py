@@ -166,7 +166,7 @@ class Node:
         if options.signing is not None:
             options = replace(options, signing=replace(options.signing, hosts=str(self.data.path / SIGNED)))
         options = replace(options, clock_log=self.data.path / CLOCKS, pause=self._pause(), archive=archive)
-        return Reader(options, self.guard, self.clock, on_report, self.may_read, self.network.turns)
+        return Reader(options, self.guard, self.clock, on_report, self.may_read)
 
     def _pause(self) -> float:
         """Seconds before the first read of any crawl that is resumed."""

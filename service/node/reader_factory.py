@@ -134,20 +134,20 @@ def user_agent_of(fetch: FetchSettings) -> str:
 def manners_of(settings: Settings, nodes: int = 1) -> Manners:
     """--delay S replaces the three delays; else they are those of [politeness].
 
-    nodes: how many read beside this one, itself included. None knows when another one reads a host in the same network
-    or domain, so each waits as many times as long there: together they read no more often than one would. Addresses
-    have turns: service/cluster/address_turns.py.
+    nodes: how many read beside this one, itself included. None knows when another one reads a host at the same address,
+    network or domain, so each waits as many times as long there: together they read no more often than one would.
     """
     polite = settings.politeness
+    net_delay, domain_delay = nodes * polite.net_delay, nodes * polite.domain_delay
     if polite.delay is not None:
-        return replace(Manners.fixed(polite.delay, polite.net_delay, polite.domain_delay), nodes=nodes)
+        manners = Manners.fixed(polite.delay, net_delay, domain_delay)
+        return replace(manners, ip_delay=nodes * manners.ip_delay)
     return Manners(
         polite.min_delay,
         polite.factor,
         polite.factor_cap,
-        polite.ip_delay,
+        nodes * polite.ip_delay,
         polite.crawl_delay_cap,
-        net_delay=polite.net_delay,
-        domain_delay=polite.domain_delay,
-        nodes=nodes,
+        net_delay=net_delay,
+        domain_delay=domain_delay,
     )
