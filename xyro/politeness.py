@@ -88,6 +88,11 @@ class Politeness:
         self._hosts_limit = _SWEEP_FROM
         self.servers = ServerFloors(manners.ip_delay, manners.net_delay, manners.domain_delay, log)
 
+    def follow(self, manners: Manners) -> None:
+        """Other delays, from the end of each read under way on."""
+        self.manners = manners
+        self.servers.follow(manners.ip_delay, manners.net_delay, manners.domain_delay)
+
     def __len__(self) -> int:
         """Hosts, and floors of servers, remembered now."""
         return len(self._hosts) + len(self.servers)

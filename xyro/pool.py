@@ -160,7 +160,7 @@ class Pool:
 
     def follow(self, manners: Manners) -> None:
         """Other delays, from the end of each read under way on."""
-        self._politeness.manners = manners
+        self._politeness.follow(manners)
 
     def wake(self) -> None:
         """`may_read` may have become true."""

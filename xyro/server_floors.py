@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from xyro.wire.urls import site_of
@@ -42,15 +42,22 @@ class ServerFloors:
         self, ip_delay: float, net_delay: float = 0.0, domain_delay: float = 0.0, log: ClockLog | None = None
     ) -> None:
         """`log`: where floors that outlive a restart are written; None: nowhere."""
-        longest = max(ip_delay, net_delay, domain_delay)
+        self._whole_log = log
+        self._floors: dict[str, _Floor] = {}
+        self._limit = _SWEEP_FROM
+        self.follow(ip_delay, net_delay, domain_delay)
+
+    def follow(self, ip_delay: float, net_delay: float, domain_delay: float) -> None:
+        """Other delays, from the end of each read under way on."""
+        longest, log = max(ip_delay, net_delay, domain_delay), self._whole_log
         self._log = log if log is not None and longest > log.pause else None
         self.ip_delay = ip_delay
         self.net_delay = net_delay
         self.domain_delay = domain_delay
         self.active = bool(ip_delay or net_delay or domain_delay)
         """some kind of floor is on: whoever reads has to know the address"""
-        self._floors: dict[str, _Floor] = {}
-        self._limit = _SWEEP_FROM
+        delays = ((key, floor, self._delay_of(key)) for key, floor in self._floors.items())
+        self._floors = {key: replace(floor, delay=delay) for key, floor, delay in delays if delay}
 
     def __len__(self) -> int:
         """Floors remembered now."""
@@ -103,10 +110,12 @@ class ServerFloors:
 
     def restore(self, key: str, ready_at: float) -> None:
         """After a restart: what the log says of a floor."""
-        single = "@" not in key and not key.endswith(("/24", "/48"))
-        delay = self.domain_delay if "@" in key else self.ip_delay if single else self.net_delay
-        if delay:
+        if delay := self._delay_of(key):
             self._floor(key, delay, -math.inf).ready_at = ready_at
+
+    def _delay_of(self, key: str) -> float:
+        single = "@" not in key and not key.endswith(("/24", "/48"))
+        return self.domain_delay if "@" in key else self.ip_delay if single else self.net_delay
 
     def _write(self, host: str, address: str, waits: bool = True) -> None:
         """Log the end of a request."""

@@ -34,6 +34,20 @@ def test_those_who_wait_for_an_address_get_different_turns() -> None:
     assert turns[-1] == pytest.approx(50.0)
 
 
+def test_other_delays_hold_from_the_end_of_the_read_under_way_on() -> None:
+    floors = ServerFloors(0.5)
+    floors.claim("a", IP, 0.0)
+    floors.follow(1.5, 0.0, 0.0)
+    assert floors.ready("b", IP) == math.inf, "the read goes on"
+    floors.leave("a", IP, 1.0)
+    assert floors.ready("b", IP) == 2.5
+    floors.claim("a", IP, 3.0)
+    floors.follow(0.0, 0.0, 0.0)
+    floors.leave("a", IP, 4.0)
+    floors.follow(0.5, 0.0, 0.0)
+    assert floors.claim("b", IP, 4.0) == 4.0, "a kind that was switched off has forgotten its reader"
+
+
 def test_a_turn_that_was_not_used_is_free_at_once() -> None:
     floors = ServerFloors(0.5, 1.0, 2.0)
     floors.claim("a", IP, 0.0)
