@@ -52,7 +52,7 @@ def say(*arguments, code=0):
 
 def steady(text):
     """What is said of a page, without how stale it is: that grows with time, and is told only while it may be read."""
-    return re.sub(r'"stale": [^}]+|(?m:,[0-9.]*\r?$)', "", text)
+    return re.sub(r'"stale": [^}]+|(?m:,[0-9.]*,\r?$)', "", text)
 
 
 def saved(tmp_path, *arguments):
