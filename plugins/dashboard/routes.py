@@ -3,7 +3,7 @@
 GET  /dashboard                      the page, without any data: for everybody who can reach the interface
 POST /dashboard/link                 -> {"path"}: a link that opens one session, once, within ten minutes
 POST /dashboard/session  {"key"}     -> {"session"}: what the page shows as `Authorization: Session ...` from then on
-GET  /dashboard/events               server-sent events: status, health, speed over the last ten minutes
+GET  /dashboard/events               server-sent events: status, health, speed over ten minutes, the last reads
 GET  /dashboard/hosts?by=&find=      the first hosts by importance, backlog or failures, or by a part of their name
 GET  /dashboard/texts?url=&from=&to= versions of its kept text, and what changed between two
 """
@@ -14,6 +14,7 @@ import asyncio
 import base64
 import hashlib
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable
 from heapq import nlargest
 from importlib.resources import files
@@ -27,11 +28,13 @@ from xyro.plugins.dashboard.dashboard_feed import DashboardFeed
 from xyro.plugins.dashboard.dashboard_sessions import DashboardSessions
 from xyro.service.node import http_json
 from xyro.service.node.slicing import unhurried
+from xyro.service.views.text_tables import middle_cut
 from xyro.wire.errors import InputError
-from xyro.wire.urls import canonical
+from xyro.wire.urls import canonical, fits
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
+    from xyro.wire.messages import PageReport
 
 PAGE = "/dashboard"
 OPEN_PATHS = (PAGE, f"{PAGE}/session")
@@ -40,6 +43,9 @@ VIEWS = ("/status", "/top", "/why", "/plan", "/hosts")
 SESSION_PATHS = (*VIEWS, *(f"{PAGE}/{name}" for name in ("events", "hosts", "texts")))
 """what a session may ask for"""
 MOST_HOSTS = 200
+LAST_READS = 12
+LONGEST_URL = 200
+"""characters of the URL of a last read"""
 ORDERS: dict[str, Callable[[dict[str, Any]], float]] = {
     "importance": lambda row: row["importance"],
     "backlog": lambda row: row["unread"] + row["waiting"],
@@ -55,9 +61,12 @@ class DashboardRoutes:
 
     def __init__(self, node: Node, look: Look, texts: Texts) -> None:
         self._node = node
+        self._look = look
         self._texts_of = texts
         self.sessions = DashboardSessions()
-        self._feed = DashboardFeed(look)
+        self._feed = DashboardFeed(self._event)
+        self._reports: deque[PageReport] = deque(maxlen=LAST_READS)
+        node.fetch_loop.answered.append(lambda report, _: self._reports.append(report))
         self._page = files("xyro.plugins.dashboard").joinpath("dashboard.html").read_text(encoding="utf-8")
         self._headers = {**http_json.HEADERS, "Content-Security-Policy": policy_of(self._page), **HEADERS}
 
@@ -81,6 +90,9 @@ class DashboardRoutes:
     async def close(self) -> None:
         """End the streams of events."""
         await self._feed.close()
+
+    async def _event(self) -> dict[str, Any]:
+        return {**await self._look(), "last_reads": [_read(report) for report in reversed(self._reports)]}
 
     async def _html(self, _: web.Request) -> web.Response:
         return web.Response(text=self._page, content_type="text/html", headers=self._headers)
@@ -106,7 +118,15 @@ class DashboardRoutes:
             return http_json.answer([])
         with await self._node.views() as views:
             rows = [row async for row in unhurried(views.hosts()) if wanted in row["host"]]
-        return http_json.answer(nlargest(MOST_HOSTS, rows, key=ORDERS[by]))
+        first = nlargest(MOST_HOSTS, rows, key=ORDERS[by])
+        return http_json.answer([{**row, "delay": self._delay(row["host"])} for row in first])
+
+    def _delay(self, host: str) -> float:
+        """Least seconds between two reads of a host, as set; Crawl-delay and back-off may make it more."""
+        settings, polite = self._node.settings, self._node.settings.politeness
+        own = next((site.delay for site in settings.sites if fits(host, site.host)), None)
+        least = polite.min_delay if polite.delay is None else polite.delay
+        return least if own is None else own
 
     async def _texts(self, request: web.Request) -> web.Response:
         url = canonical(request.query.get("url", ""), fold_slashes=self._node.scope.fold_slashes)
@@ -114,6 +134,16 @@ class DashboardRoutes:
         directory = Path(keep.directory) if keep.directory else self._node.data.path / FOLDER
         old, new = (_number(request.query.get(name, "")) for name in ("from", "to"))
         return http_json.answer(await asyncio.to_thread(self._texts_of, directory, url, old, new))
+
+
+def _read(report: PageReport) -> dict[str, Any]:
+    """A read as the page lists it. host_waits: seconds that its host is left alone from its end on."""
+    return {
+        "url": middle_cut(report.url, LONGEST_URL),
+        "result": report.error or str(report.status),
+        "seconds": round(report.ended - report.started, 3),
+        "host_waits": round(max(0.0, report.host_next - report.ended), 1),
+    }
 
 
 HEADERS = {

@@ -12,6 +12,7 @@ import pytest
 from tests.plugins.changing_site import ChangingSite
 from tests.service.face import started, until, xyro
 from xyro.plugins.dashboard.dashboard_sessions import KEY_LIFE, MOST, SESSION_LIFE, DashboardSessions
+from xyro.plugins.dashboard.routes import LAST_READS
 from xyro.wire.clock import ManualClock
 
 
@@ -111,13 +112,15 @@ def test_events_are_status_health_and_speed(crawl, session):
         event = json.loads(response.readline().removeprefix(b"data: "))
     assert event["status"]["limits"]["speed"]["kind"] and event["status"]["limits"]["wrong"] == []
     assert event["health"]["ok"] and event["status"]["known"] >= 12 and isinstance(event["series"], list)
+    assert len(event["last_reads"]) == LAST_READS and {row["result"] for row in event["last_reads"]} <= {"200", "304"}
+    assert all(row["url"].startswith("http://127.3.0.") and row["seconds"] >= 0.0 for row in event["last_reads"])
 
 
 def test_hosts_are_found_and_held(crawl, session):
     site, data = crawl
     rows = json.loads(ask(data, "/dashboard/hosts?by=backlog&find=0.2", **session)[1])
     (name,) = [row["host"] for row in rows]
-    assert name == f"127.3.0.2:{site.port}"
+    assert name == f"127.3.0.2:{site.port}" and rows[0]["delay"] == 0.0
     assert ask(data, "/hosts", "POST", {"host": name, "action": "pause"}, **session)[0] == 200
     text = xyro("status", "--data", data).stdout
     assert f"! Hosts that are paused by a person: {name} (0 unread pages)." in text.replace("\n  ", " ")

@@ -38,6 +38,8 @@ async def walk(tab, link, pictures):
             await tab.press("ArrowRight")
         await tab.until(f"document.activeElement.id === 'tab-{view}' && !document.querySelector('#{view}').hidden")
         await tab.until(f"document.querySelector('#{view}').textContent.length > 40")
+        if view == "now":
+            await tab.until("document.querySelectorAll('#reads tbody tr').length === 12")
         if view == "fresh":
             await bandwidth(tab)
         if view == "hosts":
@@ -72,6 +74,9 @@ async def bandwidth(tab):
 async def pause(tab):
     """A host is paused and read again."""
     await tab.until("document.querySelector('#rows tbody tr')")
+    cells = "[...document.querySelectorAll('#rows tbody tr:first-child td')]"
+    told = f"Object.fromEntries({cells}.map((each) => [each.dataset.name, each.textContent]))"
+    assert (await tab.value(told)).items() >= {"delay": "0 s", "traps": "–"}.items()
     for action, word in (("pause", "paused"), ("resume", "resumed")):
         await reach(tab, f"here.textContent === '{action}' && !here.disabled")
         await tab.press("Enter")
