@@ -172,8 +172,8 @@ class Sitemaps:
 
 
 class LongPages:
-    """Reads pages that are long, LARGE of them at a time: each holds up to 65,536 links, 13 MB, until its end. The
-    others are let wait where they are; their servers send no more than a buffer.
+    """Reads pages of very many links, LARGE of them at a time: each holds up to 65,536 links, 13 MB, until its end.
+    The others are let wait where they are; their servers send no more than a buffer.
 
     A place is no place to rest: while others wait, a page whose server has let us wait for `patience` seconds ends as
     `slow-body`.

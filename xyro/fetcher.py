@@ -37,7 +37,7 @@ from xyro.headers import (
     validator,
 )
 from xyro.hubs import websub
-from xyro.links import WHOLE, HrefCache, LinkExtractor, Shapes
+from xyro.links import HrefCache, LinkExtractor, Shapes
 from xyro.page_client import PageClient, Reply
 from xyro.page_copy import PageCopy
 from xyro.skeletons import skeleton
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 ROBOTS_CAPS = Caps(size=500 * 1024)
 """RFC 9309 2.5: at least 500 KiB of a robots.txt are read."""
+MANY = 4096
+"""Links of a page that is not over yet, from which on it is a long one (LongPages): one page of hundreds has them."""
 SLICE = 64 * 1024
 """Bytes of HTML between two turns of the event loop: a packed body comes in one piece of 8 MiB, which takes seconds."""
 _REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
@@ -325,10 +327,11 @@ class Fetcher:
         pieces: list[bytes] | None = []
         signature = self._signature if self._sites is None else self._sites.signature(url, self._signature)
         limit = maintext.MAX_BODY if signature == "text" or part or copy is not None else SMALL
-        while piece and answer.size + len(piece) <= WHOLE:
+        while piece and extractor.references <= MANY:
             pieces = _note_piece(piece, answer, digest, pieces, limit)
             if len(piece) > SLICE:
-                await _feed(extractor, piece)
+                async with self._long_pages.turn:
+                    await _feed(extractor, piece)
             else:
                 extractor.feed(piece)
             piece = await body.piece()

@@ -15,7 +15,7 @@ Given words to look for, a page that shows one goes through the parser, which th
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from lxml import etree
 
@@ -107,6 +107,11 @@ class LinkExtractor:
         if self._size > (WHOLE if self._reader is None else PIECE):
             self._flush(last=False)
 
+    @property
+    def references(self) -> int:
+        """Links, and what may be one, that are held now; none of a page that was not scanned yet."""
+        return 0 if self._reader is None else len(self._page.links) + len(self._reader.waiting)
+
     def close(self) -> ExtractedLinks:
         self._flush(last=True)
         assert self._reader is not None
@@ -145,6 +150,11 @@ class _Scan:
         self._rest = b""
         self._size = 0
         self._batch = PENDING
+
+    @property
+    def waiting(self) -> Collection[object]:
+        """Tags that wait."""
+        return self.tags
 
     def feed(self, body: bytes, last: bool) -> bytes:
         """Read on. Returns what only the parser can read: the page from here on, empty if there is no such thing."""
@@ -211,6 +221,11 @@ class _Stream:
         self._parser: etree.HTMLParser | None = etree.HTMLParser(target=self, huge_tree=True, encoding="utf-8")
         for tag in filter(None, tags):
             self.start(*scan.attributes(tag, codec))
+
+    @property
+    def waiting(self) -> Collection[object]:
+        """References that wait."""
+        return self._pending
 
     def feed(self, body: bytes, last: bool) -> None:
         if self._decoder is None:
