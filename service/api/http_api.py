@@ -61,7 +61,7 @@ from xyro.service.node.seeds import sort_seeds
 from xyro.service.node.slicing import unhurried
 from xyro.service.node.status import running
 from xyro.service.views.audit import PartitionAudit, audit, audit_part
-from xyro.service.views.cash_sources import find_givers, targets_of
+from xyro.service.views.cash_sources import find_parents, greatest_givers, targets_of
 from xyro.service.views.export import COLUMNS
 from xyro.service.views.forecast import PlanQuestion, report
 from xyro.service.views.limits import limits
@@ -267,9 +267,11 @@ class HttpApi:
             views.mean = mean_of(request, views.mean)
             explanation, targets = why(views, url, self.node.clock.time()), targets_of(views, url)
         if targets:
-            explanation = with_givers(
-                explanation, await self._long_views.run(lambda views: find_givers(views, targets, self.node.clock))
-            )
+            look = partial(find_parents, targets=targets, clock=self.node.clock)
+            parents = await self._long_views.run(look, copied=False)
+            async with self.node.glance() as views:
+                views.mean = mean_of(request, views.mean)
+                explanation = with_givers(explanation, greatest_givers(views, parents))
         return http_json.answer(explanation)
 
     async def _plan(self, request: web.Request) -> web.Response:

@@ -103,13 +103,14 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
     canonical(url)  # refused before anything is opened
 
     def local(views: Views) -> Any:
-        from xyro.service.views.cash_sources import find_givers, targets_of
+        from xyro.service.views.cash_sources import find_parents, greatest_givers, targets_of
         from xyro.service.views.why import why as explain
         from xyro.service.views.why import with_givers
 
         wanted = canonical(url, fold_slashes=views.scope.fold_slashes)
         explanation, targets = explain(views, wanted, SystemClock().time()), targets_of(views, wanted)
-        return with_givers(explanation, find_givers(views, targets, SystemClock())) if targets else explanation
+        parents = find_parents(views, targets, SystemClock())
+        return with_givers(explanation, greatest_givers(views, parents)) if targets else explanation
 
     explanation = _view_of(place, "/why", local, url=url)
     if as_json:

@@ -1,11 +1,11 @@
 """Runs views of a crawl that take long (export, audit, scans of all documents) while the crawl goes on.
 
-Each works on a View of one commit boundary. Rows are streamed by the event loop, some at a time. An audit, and what has
-to scan all documents before its first row, runs in a thread, which needs two cares. What the View shares with the
-living crawl (the fingerprint table) may be rebuilt meanwhile, so that the thread misses a page which is there, never
-the reverse: scans do not ask for pages by their URL, and an audit that is anything but "ok" is made once more while the
-crawl stands still. And when the process stops, the store must not be closed under a thread that reads it: the thread is
-called back first.
+Each works on a View of one commit boundary, whose columns are copied unless a scan reads the store alone. Rows are
+streamed by the event loop, some at a time. An audit, and what has to scan all documents before its first row, runs in a
+thread, which needs two cares. What the View shares with the living crawl (the fingerprint table) may be rebuilt
+meanwhile, so that the thread misses a page which is there, never the reverse: scans do not ask for pages by their URL,
+and an audit that is anything but "ok" is made once more while the crawl stands still. And when the process stops, the
+store must not be closed under a thread that reads it: the thread is called back first.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class LongViews:
         await self._none.wait()
 
     @asynccontextmanager
-    async def _views(self, copied: bool = True) -> AsyncIterator[Views]:
-        """copied: the crawl goes on meanwhile; else it stands still."""
+    async def _views(self, copied: bool = True, still: bool = False) -> AsyncIterator[Views]:
+        """copied: all may be read, else only what is stored. still: the crawl stands still, and nothing is copied."""
         if self._closed or len(self._tasks) >= AT_ONCE:
             raise InputError("it is stopping" if self._closed else f"{AT_ONCE} exports or audits run: try again later")
         task = asyncio.current_task()
@@ -68,11 +68,11 @@ class LongViews:
         self._tasks.add(task)
         self._none.clear()
         try:
-            if copied:
-                with await self.node.views() as views:
+            if still:
+                async with self.node.glance() as views:
                     yield views
             else:
-                async with self.node.glance() as views:
+                with await self.node.views(copied) as views:
                     yield views
         finally:
             self._tasks.discard(task)
@@ -88,7 +88,7 @@ class LongViews:
                 report = {"ok": False}
         if report["ok"]:
             return report
-        async with self._views(copied=False) as views:
+        async with self._views(still=True) as views:
             return await _in_thread(views, audit)
 
     async def part(self, find: Callable[[Views], Found]) -> Found | None:
@@ -109,9 +109,10 @@ class LongViews:
         with views:
             return await _in_thread(views, find)
 
-    async def run(self, find: Callable[[Views], Found]) -> Found:
-        """The result of `find`, which runs in a thread (a scan of all documents); it must not find pages by URL."""
-        async with self._views() as views:
+    async def run(self, find: Callable[[Views], Found], copied: bool = True) -> Found:
+        """The result of `find`, which runs in a thread (a scan of all documents); it must not find pages by URL, nor
+        read what is not stored where columns are not `copied`."""
+        async with self._views(copied) as views:
             return await _in_thread(views, find)
 
     async def export(

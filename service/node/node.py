@@ -512,10 +512,10 @@ class Node:
         """False of a node of a cluster that has none yet."""
         return bool(self.frontiers)
 
-    async def views(self) -> Views:
-        """The crawl as it is at one commit boundary. Close it (`with`)."""
+    async def views(self, copied: bool = True) -> Views:
+        """The crawl as it is at one commit boundary; of one that is not copied only the store. Close it (`with`)."""
         async with self.boundary():
-            return await self.copied_views()
+            return await self.copied_views() if copied else self.crawl_views.views(self.clock.time(), copied=False)
 
     async def copied_views(self) -> Views:
         """The crawl, which must stand still, copied in a thread. Close it (`with`)."""

@@ -2,26 +2,40 @@
 
 A page of importance x with d stored links gives each of them about x (1 - f) / d a turnover, f being what it pays the
 virtual page. The look goes through the links of all pages, for at most SECONDS: of a hundred thousand or so; where it
-was cut off it says how far it came. In a running crawl it works in a thread, on the rows of one commit boundary.
+was cut off it says how far it came. In a running crawl the look works in a thread on the stored links of one commit
+boundary, the importance of those that it found is taken at a later one: no column is copied.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
-from typing import Any
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xyro.metadata import rows
+from xyro.opic.arrays import Pages, Reals
+from xyro.opic.page_parts import greatest
 from xyro.service.views.views import View, Views
 from xyro.wire.clock import Clock
-from xyro.wire.ids import LocalPage
+from xyro.wire.ids import LocalPage, local_pages
 
 SECONDS = 0.4
 MAX_GIVERS = 3
 CHECK = 4096
 """rows between two looks at the clock"""
+
+
+class Parents(NamedTuple):
+    """The pages of a partition that link to a page."""
+
+    pages: Pages
+    links: Pages
+    """how many each has stored"""
+    seen: int
+    """pages that were looked at"""
+    total: int
 
 
 def targets_of(views: Views, url: str) -> dict[int, LocalPage]:
@@ -30,44 +44,51 @@ def targets_of(views: Views, url: str) -> dict[int, LocalPage]:
     return {number: page for number, page in found.items() if 0 <= page < views.by_number[number].n}
 
 
-def find_givers(
+def find_parents(
     views: Views, targets: Mapping[int, LocalPage], clock: Clock, seconds: float = SECONDS
-) -> dict[str, Any]:
-    """{"givers": [{url, gives}] the most generous first, "links_seen": share of the pages with links looked at}."""
+) -> dict[int, Parents]:
+    """The pages of each partition that link to its target, of those that were looked at. Reads the store alone."""
     end = clock.monotonic() + seconds
-    best: list[tuple[float, int, LocalPage]] = []
-    seen = pages = 0
-    for number, target in targets.items():
-        view = views.by_number[number]
-        pages += view.n
-        seen += _look(view, number, target, clock, end, best)
-    found = [
-        {"url": views.by_number[number].url(page), "gives": round(gives / views.mean, 6)}
-        for gives, number, page in sorted(best, reverse=True)
-    ]
-    return {"givers": found, "links_seen": round(seen / pages, 4) if pages else 1.0}
+    return {number: _look(views.by_number[number], target, clock, end) for number, target in targets.items()}
 
 
-def _look(
-    view: View, number: int, target: LocalPage, clock: Clock, end: float, best: list[tuple[float, int, LocalPage]]
-) -> int:
-    """The parents within one partition; -> how many of its pages were looked at."""
-    needle, share = target.to_bytes(4, "little"), view.frontier.settings.opic.damping
+def _look(view: View, target: LocalPage, clock: Clock, end: float) -> Parents:
+    needle, pages, links, seen = target.to_bytes(4, "little"), [], [], view.n
     for count, (key, value) in enumerate(view.store.scan(rows.LINK.prefix)):
         if count % CHECK == CHECK - 1 and clock.monotonic() > end:
-            return rows.LINK.split(key)
+            seen = rows.LINK.split(key)
+            break
         if needle not in value:  # most rows: no need to take them apart
             continue
         page, children = rows.LINK.split(key), rows.unpack_links(value)
-        if page >= view.n or not bool(np.any(children == target)):
-            continue
-        entry = (view.importance_at(page) * share / len(children), number, page)
-        (heapq.heappush if len(best) < MAX_GIVERS else heapq.heappushpop)(best, entry)
-    return view.n
+        if page < view.n and bool(np.any(children == target)):
+            pages.append(page)
+            links.append(len(children))
+    return Parents(np.array(pages, np.int64), np.array(links, np.int64), seen, view.n)
+
+
+def greatest_givers(views: Views, parents: Mapping[int, Parents]) -> dict[str, Any]:
+    """{"givers": [{url, gives}] the most generous first, "links_seen": share of the pages with links looked at}."""
+    best: list[tuple[float, int, LocalPage]] = []
+    for number in parents.keys() & views.by_number.keys():  # a partition may have left meanwhile
+        view, (pages, links, _, _) = views.by_number[number], parents[number]
+
+        def gives(part: slice, view: View = view, pages: Pages = pages, links: Pages = links) -> Reals:
+            return view.importance_of(pages[part]) * view.settings.opic.damping / links[part]
+
+        found, values = greatest(gives, len(pages), MAX_GIVERS)
+        best += zip(values.tolist(), repeat(number), local_pages(pages[found]))
+    givers = [
+        {"url": views.by_number[number].url(page), "gives": round(value / views.mean, 6)}
+        for value, number, page in sorted(best, reverse=True)[:MAX_GIVERS]
+    ]
+    total = sum(each.total for each in parents.values())
+    seen = sum(each.seen for each in parents.values())
+    return {"givers": givers, "links_seen": round(seen / total, 4) if total else 1.0}
 
 
 def giver_sentences(found: Mapping[str, Any]) -> list[str]:
-    """Format what `find_givers` found as sentences."""
+    """Format what `greatest_givers` found as sentences."""
     part = found["links_seen"]
     cut = (
         ""

@@ -383,6 +383,6 @@ class Views:
         """The page id of a URL, None where it is not known."""
         for view in self.views:
             page = view.partition.url_index.find_one(url)
-            if 0 <= page < view.n and view.own[page]:
+            if 0 <= page < view.n and view.state[page] != State.FOREIGN:  # not `own`: O(1)
                 return view.partition.id_of(page)
         return None

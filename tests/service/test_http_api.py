@@ -8,6 +8,7 @@ import socket
 import stat
 import threading
 from collections import Counter
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -324,6 +325,24 @@ async def come_true(true):
     async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110  # what it waits for has no event
             await asyncio.sleep(0.01)
+
+
+async def test_why_finds_the_givers_of_a_page_without_a_copy_of_the_columns(web, tmp_path, pins, monkeypatch):
+    async with serving(web, tmp_path / "data") as (single, _, port):
+        with await single.views() as views:
+            links = list(views.links())
+        target = links[-1]["target_url"]
+
+        def copied(*_):
+            raise AssertionError("O(pages)")
+
+        monkeypatch.setattr(Node, "copied_views", copied)
+        explanation = (await ask(f"http://127.0.0.1:{port}/why?url={quote(target, safe='')}"))[1]
+        givers = {giver["url"] for giver in explanation["givers"]}
+        with await single.views(copied=False) as views:  # it may have read more meanwhile
+            links += views.links()
+    assert givers and givers <= {link["source_url"] for link in links if link["target_url"] == target}
+    assert explanation["links_seen"] == 1.0 and pins["open"] == 0
 
 
 async def test_a_client_that_goes_away_pins_nothing(web, tmp_path, pins):

@@ -9,7 +9,7 @@ from tests.frontier.rig import Crawl, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import RefreshSettings, Settings
 from xyro.service.views import cash_sources as module
-from xyro.service.views.cash_sources import find_givers, giver_sentences, targets_of
+from xyro.service.views.cash_sources import find_parents, giver_sentences, greatest_givers, targets_of
 from xyro.service.views.why import why, with_givers
 from xyro.service.views.why_due import duration_text
 from xyro.wire.clock import SystemClock
@@ -28,6 +28,10 @@ def crawl_of(partitions=1, refreshing=True, **refresh):
             crawl.answer(order, shown.get(order.url, ()))
         crawl.now += 1.0
     return crawl
+
+
+def givers_of(views, targets, **look):
+    return greatest_givers(views, find_parents(views, targets, SystemClock(), **look))
 
 
 def because(crawl, target):
@@ -112,7 +116,7 @@ def test_the_most_generous_parents_come_first_and_have_their_share(partitions):
     for _ in range(6):
         crawl.turn()
     with crawl.views() as views:
-        found = find_givers(views, targets_of(views, url(2)), SystemClock())
+        found = givers_of(views, targets_of(views, url(2)))
         rows = {row["url"]: row["importance"] for row in views.pages()}
     expected = {url(0): rows[url(0)] * 0.85 / 2, url(1): rows[url(1)] * 0.85}
     assert {one["url"]: one["gives"] for one in found["givers"]} == pytest.approx(expected, abs=1e-4)
@@ -126,7 +130,7 @@ def test_the_most_generous_parents_come_first_and_have_their_share(partitions):
 def test_a_page_without_parents_lives_of_the_virtual_page():
     crawl = crawl_of()
     with crawl.views() as views:
-        said = with_givers(why(views, url(0), crawl.now), find_givers(views, targets_of(views, url(0)), SystemClock()))
+        said = with_givers(why(views, url(0), crawl.now), givers_of(views, targets_of(views, url(0))))
     assert said["givers"] == [] and "its cash comes from the virtual page" in said["because"][-1]
 
 
@@ -134,7 +138,7 @@ def test_a_look_that_was_cut_off_says_how_far_it_came(monkeypatch):
     monkeypatch.setattr(module, "CHECK", 1)
     crawl = crawl_of()
     with crawl.views() as views:
-        found = find_givers(views, targets_of(views, url(2)), SystemClock(), seconds=-1.0)
+        found = givers_of(views, targets_of(views, url(2)), seconds=-1.0)
     assert found == {"givers": [], "links_seen": 0.0} and "cut off" in giver_sentences(found)[0]
 
 
@@ -146,7 +150,7 @@ def test_a_link_whose_bytes_only_look_like_the_page_is_none():
         crawl.answer(order, [url(0, page) for page in range(1, 600)])
     crawl.turn()
     with crawl.views() as views:
-        found = find_givers(views, {0: 0x01000000}, SystemClock())
+        found = givers_of(views, {0: 0x01000000})
     assert found["givers"] == []
     assert msgspec.json.encode(found)
 
