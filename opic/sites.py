@@ -57,9 +57,11 @@ class Edges:
         self._waiting: list[tuple[Pages, Units, Reals]] = []
         self._count = 0
 
-    def add(self, sources: Pages, targets: Pages, flow: Reals) -> None:
-        """Links between sites sources[k] -> targets[k] (0 .. 2^31-1) that carry flow[k]."""
-        self._waiting.append(((sources << 32) | targets, np.ones(sources.size, np.int64), flow))
+    def add(self, sources: Pages, targets: Pages, flow: Reals, links: Units | None = None) -> None:
+        """Links between sites sources[k] -> targets[k] (0 .. 2^31-1) that carry flow[k]: one each, or links[k]."""
+        self._waiting.append(
+            ((sources << 32) | targets, np.ones(sources.size, np.int64) if links is None else links, flow)
+        )
         self._count += sources.size
         if self._count >= GATHERED:
             self._sum_up()

@@ -10,6 +10,11 @@ from aiohttp import web
 from xyro.plugins.rank.rank_input import pieces
 from xyro.service.node.long_views import LongViews
 
+OF_ONE_PROCESS = (
+    "rank: needs all links in one process, and each node of a cluster has a part of them; `xyro top` has the "
+    "importance that the nodes compute, `xyro export links` all links for another program"
+)
+
 
 def rank_routes(long_views: LongViews) -> list[web.RouteDef]:
     """Routes for an interface that checks the token and turns errors into JSON."""

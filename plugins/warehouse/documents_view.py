@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -177,7 +177,7 @@ def bodies(views: Views, wanted: Iterable[Chosen]) -> Iterator[dict[str, Any]]:
     """Yield the latest version of each document for a query; skip documents that are gone."""
     for number, worth in wanted:
         owner, page = split(number)
-        view = views.views[owner]
+        view = views.by_number[owner]
         found = body_of(view.archive, view.url, page)
         if found is not None:
             yield {"id": number, "importance": worth, **found}
@@ -205,8 +205,31 @@ def body_of(archive: Archive, url_of: Callable[[LocalPage], str], page: LocalPag
 def dtds(views: Views, limit: int = LISTED) -> Iterator[dict[str, Any]]:
     """DTDs and schemas, most used first: every one that a document names, and every DTD in the repository.
 
-    `documents`: how many documents name it or were read with it; `used_by`: the first `most` of them (0: all), most
+    `documents`: how many documents name it or were read with it; `used_by`: the first `limit` of them (0: all), most
     important first. 8 bytes of memory a use. The scan is done when this returns, the rows are made as they are taken.
+    """
+    return map(_listed, filter(_is_listed, grammars(views, limit)))
+
+
+def merged_dtds(parts: Iterable[Iterable[dict[str, Any]]], limit: int) -> list[dict[str, Any]]:
+    """The rows of `dtds` of a whole crawl out of the `grammars` of its nodes: users and DTD may lie on several."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in (row for part in parts for row in part):
+        whole = found.setdefault(row["url"], row)
+        if whole is row:
+            continue
+        stored = row if row["id"] is not None else whole
+        users = sorted([*whole["used_by"], *row["used_by"]], key=lambda user: -user[0])[: limit or None]
+        named, documents = whole["named"] or row["named"], whole["documents"] + row["documents"]
+        found[row["url"]] = {**stored, "named": named, "documents": documents, "used_by": users}
+    ordered = sorted(found.values(), key=lambda row: (-row["documents"], row["url"]))
+    return [_listed(row) for row in ordered if _is_listed(row)]
+
+
+def grammars(views: Views, limit: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `dtds` of the documents here, most used first, and parts that only a DTD names.
+
+    `named`: a document names it itself; `used_by`: [importance, URL].
     """
     uses: dict[str, array[int]] = {}
     named: set[str] = set()
@@ -221,15 +244,25 @@ def dtds(views: Views, limit: int = LISTED) -> Iterator[dict[str, Any]]:
             for url in {*row.grammars, *row.parts}:
                 uses.setdefault(url, array("q")).append(view.partition.id_of(page))
     nobody = array("q")
-    names = sorted(named | stored.keys(), key=lambda url: (-len(uses.get(url, nobody)), url))
-    return (_grammar(views, url, stored.get(url), uses.get(url, nobody), limit) for url in names)
+    names = sorted(uses.keys() | stored.keys(), key=lambda url: (-len(uses.get(url, nobody)), url))
+    return (
+        {"named": url in named, **_grammar(views, url, stored.get(url), uses.get(url, nobody), limit)} for url in names
+    )
+
+
+def _is_listed(row: Mapping[str, Any]) -> bool:
+    return row["named"] or row["id"] is not None
+
+
+def _listed(row: dict[str, Any]) -> dict[str, Any]:
+    del row["named"]
+    return {**row, "used_by": [url for _, url in row["used_by"]]}
 
 
 def _grammar(views: Views, url: str, row: dict[str, Any] | None, users: array[int], limit: int) -> dict[str, Any]:
-    pages = np.array(users, np.int64)
-    places = map(split, map(PageId, users))
-    worth = np.array([views.views[owner].importance_at(page) for owner, page in places], np.float64)
-    first = pages[np.argsort(-worth, kind="stable")[: limit or None]].tolist()
+    places = [split(PageId(number)) for number in users]
+    worth = np.array([views.by_number[owner].importance_at(page) for owner, page in places], np.float64)
+    first = np.argsort(-worth, kind="stable")[: limit or None].tolist()
     return {
         "url": url,
         "id": row["id"] if row else None,
@@ -238,5 +271,5 @@ def _grammar(views: Views, url: str, row: dict[str, Any] | None, users: array[in
         "size": row["size"] if row else None,
         "declared": row["tags"] if row else None,
         "parts": row["parts"] if row else None,
-        "used_by": [views.views[owner_of(number)].url(local_page(number)) for number in first],
+        "used_by": [(float(worth[n]), views.by_number[places[n][0]].url(places[n][1])) for n in first],
     }

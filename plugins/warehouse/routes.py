@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -23,8 +23,19 @@ from aiohttp import web
 
 from xyro.metadata.documents import unpacked
 from xyro.plugins.warehouse.document_answers import DescribeDocument
-from xyro.plugins.warehouse.documents_view import LISTED, ORDERS, Chosen, chosen, dtds, packed_body, ranked, versions
-from xyro.plugins.warehouse.warehouse_stats import stats
+from xyro.plugins.warehouse.documents_view import (
+    LISTED,
+    ORDERS,
+    Chosen,
+    chosen,
+    dtds,
+    grammars,
+    merged_dtds,
+    packed_body,
+    ranked,
+    versions,
+)
+from xyro.plugins.warehouse.warehouse_stats import merged_stats, stats, stats_part
 from xyro.service.node import http_json
 from xyro.service.node.long_views import LongViews
 from xyro.service.views.views import Views
@@ -97,14 +108,23 @@ class _XmlRoutes:
         return http_json.answer({"taken": count, "documents": documents})
 
     async def dtds(self, request: web.Request) -> web.StreamResponse:
-        limit = request.query.get("most", str(LISTED))
-        if not (limit.isascii() and limit.isdigit() and len(limit) < 10):
-            raise InputError("dtds: most is a whole number")
-        choose = partial(dtds, limit=int(limit))
+        limit = _limit(request.query)
+        if "mean" in request.query:
+            return await http_json.listing(await self._long_views.part(lambda views: [*grammars(views, limit)]) or [])
+        choose = partial(dtds, limit=limit)
         return await self._long_views.stream("documents", choose, lambda _, rows: rows, request)
 
-    async def stats(self, _: web.Request) -> web.Response:
+    async def stats(self, request: web.Request) -> web.Response:
+        if "mean" in request.query:
+            return http_json.answer(await self._long_views.part(stats_part))
         return http_json.answer(await self._long_views.run(stats))
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    limit = query.get("most", str(LISTED))
+    if not (limit.isascii() and limit.isdigit() and len(limit) < 10):
+        raise InputError("dtds: most is a whole number")
+    return int(limit)
 
 
 def _mean(text: str) -> float:
@@ -121,6 +141,15 @@ def _ranked(mean: float, host: str, root: str, by: str, views: Views) -> list[An
     """One node's part of the documents of a cluster, whose mean page has this importance."""
     views.mean = mean
     return ranked(views, host, root, by)
+
+
+async def merged_documents(request: web.Request, parts: list[Any]) -> web.Response:
+    """The answer to a request for documents of a whole crawl, out of the parts of all nodes."""
+    if request.path == "/xml/stats":
+        return http_json.answer(await asyncio.to_thread(merged_stats, parts))
+    if request.path == "/xml/dtds":
+        return await http_json.lines(await asyncio.to_thread(merged_dtds, parts, _limit(request.query)))
+    return await http_json.lines(merged_chosen(parts))
 
 
 def merged_chosen(parts: Iterable[list[list[Any]]]) -> list[dict[str, Any]]:

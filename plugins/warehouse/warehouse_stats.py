@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from xyro.metadata import rows
 from xyro.metadata.documents import DAY, VersionRow, unpack_version
@@ -22,33 +25,47 @@ MOST_DTDS = 100_000
 """grammars that are told apart"""
 DEEPEST = 64
 """nesting of DTDs that is followed: a document is read with at most so many parts"""
+KINDS = (Kind.HTML, Kind.XML, Kind.DTD, Kind.OTHER)
+SPREADS = ("size", "elements", "tags", "depth", "parts")
 PER_OCTAVE = 4
 """buckets of a histogram between a number and its double: quantiles are exact to 10 %"""
 
 
+@dataclass(slots=True)
 class Distribution:
     """A distribution of numbers >= 0 in bounded memory: exact count, mean and ends, quantiles by buckets."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = 0.0
-        self.lowest = math.inf
-        self.highest = 0.0
-        self.buckets: Counter[int | None] = Counter()
-        """by floor(PER_OCTAVE x log2 of the number); None: zeros"""
+    count: int = 0
+    total: float = 0.0
+    lowest: float = math.inf
+    highest: float = 0.0
+    zeros: int = 0
+    buckets: dict[int, int] = field(default_factory=Counter)
+    """by floor(PER_OCTAVE x log2 of the number)"""
 
     def add(self, number: float) -> None:
         self.count += 1
         self.total += number
         self.lowest, self.highest = min(self.lowest, number), max(self.highest, number)
-        self.buckets[math.floor(PER_OCTAVE * math.log2(number)) if number > 0 else None] += 1
+        if number > 0:
+            self.buckets[math.floor(PER_OCTAVE * math.log2(number))] += 1
+        else:
+            self.zeros += 1
+
+    def merge(self, other: Distribution) -> None:
+        """Add all numbers of another one."""
+        self.count += other.count
+        self.total += other.total
+        self.zeros += other.zeros
+        self.lowest, self.highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
+        self.buckets = _sum(self.buckets, other.buckets)
 
     def quantile(self, share: float) -> float:
         """The middle of the bucket where this share of the numbers is reached, within the ends."""
-        reached = self.buckets[None]
+        reached = self.zeros
         if reached >= share * self.count:
             return 0.0
-        for bucket in sorted(bucket for bucket in self.buckets if bucket is not None):
+        for bucket in sorted(self.buckets):
             reached += self.buckets[bucket]
             if reached >= share * self.count:
                 return min(max(2 ** ((bucket + 0.5) / PER_OCTAVE), self.lowest), self.highest)
@@ -58,9 +75,9 @@ class Distribution:
         """`histogram`: [lower end, count] of each octave; zeros stand at 0."""
         if not self.count:
             return {"count": 0, "mean": None, "least": None, "median": None, "p90": None, "most": None, "histogram": []}
-        octaves: Counter[float] = Counter()
+        octaves = Counter({0.0: self.zeros} if self.zeros else {})
         for bucket, count in self.buckets.items():
-            octaves[0.0 if bucket is None else 2.0 ** (bucket // PER_OCTAVE)] += count
+            octaves[2.0 ** (bucket // PER_OCTAVE)] += count
         numbers = {"mean": self.total / self.count, "least": self.lowest, "median": self.quantile(0.5)}
         numbers |= {"p90": self.quantile(0.9), "most": self.highest}
         return {
@@ -70,15 +87,22 @@ class Distribution:
         }
 
 
+@dataclass(slots=True)
 class _Pages:
     """Pages of one kind that were read."""
 
-    def __init__(self) -> None:
-        self.pages = 0
-        self.reads = 0
-        self.changes = 0
-        self.size = Distribution()
-        self.change_rate = Distribution()
+    pages: int = 0
+    reads: int = 0
+    changes: int = 0
+    size: Distribution = field(default_factory=Distribution)
+    change_rate: Distribution = field(default_factory=Distribution)
+
+    def merge(self, other: _Pages) -> None:
+        self.pages += other.pages
+        self.reads += other.reads
+        self.changes += other.changes
+        self.size.merge(other.size)
+        self.change_rate.merge(other.change_rate)
 
     def fields(self) -> dict[str, Any]:
         again = self.reads - self.pages
@@ -90,24 +114,35 @@ class _Pages:
         }
 
 
+@dataclass(slots=True)
 class _Documents:
     """The repository."""
 
-    def __init__(self) -> None:
-        self.count: Counter[str] = Counter()
-        self.verdicts: Counter[str] = Counter()
-        self.formats: Counter[str] = Counter()
-        self.spreads = {name: Distribution() for name in ("size", "elements", "tags", "depth", "parts")}
-        self.declared = Distribution()
-        self.users: Counter[str] = Counter()
-        self.further = 0
-        """uses of grammars beyond MOST_DTDS"""
-        self.parts: dict[str, set[str]] = {}
-        """by URL of a stored DTD: the parts it was read with"""
-        self.changed = Distribution()
-        self.share = Distribution()
-        self.days = Distribution()
-        self.versions = 0
+    count: dict[str, int] = field(default_factory=Counter)
+    verdicts: dict[str, int] = field(default_factory=Counter)
+    formats: dict[str, int] = field(default_factory=Counter)
+    spreads: dict[str, Distribution] = field(default_factory=lambda: {name: Distribution() for name in SPREADS})
+    declared: Distribution = field(default_factory=Distribution)
+    users: dict[str, int] = field(default_factory=Counter)
+    further: int = 0
+    """uses of grammars beyond MOST_DTDS, of a node"""
+    parts: dict[str, set[str]] = field(default_factory=dict)
+    """by URL of a stored DTD: the parts it was read with"""
+    changed: Distribution = field(default_factory=Distribution)
+    share: Distribution = field(default_factory=Distribution)
+    days: Distribution = field(default_factory=Distribution)
+    versions: int = 0
+
+    def merge(self, other: _Documents) -> None:
+        for name in ("count", "verdicts", "formats", "users"):
+            setattr(self, name, _sum(getattr(self, name), getattr(other, name)))
+        for name in ("declared", "changed", "share", "days"):
+            getattr(self, name).merge(getattr(other, name))
+        for name, spread in self.spreads.items():
+            spread.merge(other.spreads[name])
+        self.further += other.further
+        self.parts |= other.parts
+        self.versions += other.versions
 
     def follow(self, before: VersionRow, row: VersionRow) -> None:
         """`row` is the next version after `before`."""
@@ -135,31 +170,67 @@ class _Documents:
                 self.further += 1
 
 
+@dataclass(slots=True)
+class _Found:
+    """The pages of a crawl, or of one node's part of it."""
+
+    kinds: dict[str, _Pages] = field(default_factory=lambda: {kind.name: _Pages() for kind in KINDS})
+    documents: _Documents = field(default_factory=_Documents)
+
+
+def _sum(first: Mapping[Any, int], second: Mapping[Any, int]) -> Counter[Any]:
+    """The sums of two counts of things."""
+    return Counter(first) + Counter(second)
+
+
 def stats(views: Views) -> dict[str, Any]:
     """The object that `xyro xml stats --json` prints."""
-    kinds = {kind: _Pages() for kind in (Kind.HTML, Kind.XML, Kind.DTD, Kind.OTHER)}
-    documents = _Documents()
+    return _report(_scanned(views))
+
+
+def stats_part(views: Views) -> Any:
+    """One node's part of the statistics, as JSON."""
+    return msgspec.to_builtins(_scanned(views))
+
+
+def merged_stats(parts: Iterable[Any]) -> dict[str, Any]:
+    """The object of `stats` of a whole crawl out of the parts of its nodes."""
+    whole = _Found()
+    for found in (msgspec.convert(part, _Found, strict=False) for part in parts if part is not None):
+        whole.documents.merge(found.documents)
+        for name, pages in whole.kinds.items():
+            pages.merge(found.kinds[name])
+    return _report(whole)
+
+
+def _scanned(views: Views) -> _Found:
+    found = _Found()
     for view in views.views:
-        _scan_pages(view, kinds)
-        _scan_documents(view, documents)
-    html, xml = kinds[Kind.HTML].pages, kinds[Kind.XML].pages
+        _scan_pages(view, found.kinds)
+        _scan_documents(view, found.documents)
+    return found
+
+
+def _report(found: _Found) -> dict[str, Any]:
+    kinds, documents = found.kinds, found.documents
+    html, xml = kinds["HTML"].pages, kinds["XML"].pages
     users = Distribution()
     for count in documents.users.values():
         users.add(count)
     return {
         "xml_to_html": round(xml / html, 6) if html else None,
-        "pages": {kind.name: pages.fields() for kind, pages in kinds.items()},
+        "pages": {kind: pages.fields() for kind, pages in kinds.items()},
         "documents": {
-            "count": documents.count["XML"],
-            "validity": dict(documents.verdicts.most_common()),
-            "formats": dict(documents.formats.most_common()),
+            "count": documents.count.get("XML", 0),
+            "validity": dict(_by_count(documents.verdicts)),
+            "formats": dict(_by_count(documents.formats)),
             **{name: spread.fields() for name, spread in documents.spreads.items()},
         },
         "dtds": {
-            "count": documents.count["DTD"],
+            "count": documents.count.get("DTD", 0),
             "declared": documents.declared.fields(),
             "documents_per_grammar": users.fields(),
-            "most_used": documents.users.most_common(20),
+            "most_used": _by_count(documents.users)[:20],
             "further_uses": documents.further,
             "nesting": {str(deep): count for deep, count in sorted(Counter(nesting(documents.parts).values()).items())},
         },
@@ -172,10 +243,15 @@ def stats(views: Views) -> dict[str, Any]:
     }
 
 
-def _scan_pages(view: View, kinds: Mapping[Kind, _Pages]) -> None:
+def _by_count(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Names and counts, the largest first, in an order that does not depend on who was asked first."""
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+
+
+def _scan_pages(view: View, kinds: Mapping[str, _Pages]) -> None:
     for _, value in view.store.scan(rows.REFRESH.prefix):
         row = rows.unpack_refresh(value)
-        pages = kinds.get(row.kind)
+        pages = kinds.get(row.kind.name)
         if pages is None or not row.signature:
             continue
         pages.pages += 1

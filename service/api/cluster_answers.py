@@ -7,7 +7,7 @@ A request with `part=1` is one of these questions between nodes, and is answered
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -76,10 +76,10 @@ class ClusterAnswers:
             raise MachineError("; ".join(gathered.missing))
         return list(gathered.answers.values())
 
-    async def merged(self, request: web.Request, merge: Callable[[list[Any]], list[Any]]) -> list[Any]:
-        """Ask all nodes for their parts of what a request asks for, and merge them. MachineError: as `parts_of`."""
+    async def parts(self, request: web.Request) -> list[Any]:
+        """Ask all nodes for their parts of what a request asks for. MachineError: as `parts_of`."""
         query = {**request.query, "part": 1, "mean": await self.mean()}
-        return merge(await self.parts_of(f"{request.path}?{urlencode(query)}"))
+        return await self.parts_of(f"{request.path}?{urlencode(query)}")
 
     async def mean(self) -> float:
         """Importance of a mean page of the whole crawl. MachineError: somebody did not answer."""

@@ -45,9 +45,9 @@ from xyro.plugins.contents.kept_texts import kept_texts
 from xyro.plugins.dashboard.page_failures import failures, merged_failures
 from xyro.plugins.dashboard.routes import OPEN_PATHS, DashboardRoutes
 from xyro.plugins.publish.routes import promise_routes
-from xyro.plugins.rank.routes import rank_routes
+from xyro.plugins.rank.routes import OF_ONE_PROCESS, rank_routes
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
-from xyro.plugins.warehouse.routes import merged_chosen, xml_routes
+from xyro.plugins.warehouse.routes import merged_documents, xml_routes
 from xyro.refresh.plan_part import PlanPart
 from xyro.service.api.cluster_answers import ClusterAnswers, is_part, mean_of, packed
 from xyro.service.api.health import Health
@@ -65,7 +65,7 @@ from xyro.service.views.cash_sources import find_parents, greatest_givers, targe
 from xyro.service.views.export import COLUMNS
 from xyro.service.views.forecast import PlanQuestion, report
 from xyro.service.views.limits import limits
-from xyro.service.views.site_ranking import SiteRanking, top_sites
+from xyro.service.views.site_ranking import SiteRanking, merged_sites, rank_sites, site_parts, top_sites
 from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
 from xyro.wire.errors import InputError, XyroError
@@ -87,15 +87,13 @@ PATIENCE = 20.0
 CONNECTIONS = 128
 """open at once"""
 ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
-OF_ONE_PROCESS = ("/xml/dtds", "/xml/stats", "/rank")
-"""paths that no node of a cluster answers yet: what it has is a part, and nobody adds them up"""
 OF_OWNER = ("/xml/versions", "/xml/body")
 """paths that the node answers which has the document's host"""
-MERGED: dict[str, tuple[Callable[[list[Any]], list[Any]], Callable[[list[Any]], Awaitable[web.Response]]]] = {
-    "/errors": (merged_failures, http_json.listing),
-    "/xml/chosen": (merged_chosen, http_json.lines),
+MERGED: dict[str, Callable[[web.Request, list[Any]], Awaitable[web.Response]]] = {
+    "/errors": lambda _, parts: http_json.listing(merged_failures(parts)),
+    **dict.fromkeys(("/xml/chosen", "/xml/dtds", "/xml/stats"), merged_documents),
 }
-"""paths whose answer is merged from the parts of all nodes, and written in this form"""
+"""paths whose answer is merged from the parts of all nodes"""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("xyro")
 
@@ -177,13 +175,12 @@ class HttpApi:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse strangers, call the handler, and turn every failure into JSON."""
         try:
-            if self._cluster is not None and request.path.startswith(OF_ONE_PROCESS):
-                raise InputError(f"{request.path}: is not asked of a cluster: its nodes have a part each")
+            if self._cluster is not None and request.path == "/rank":
+                raise InputError(OF_ONE_PROCESS)
             if (refusal := self._refusal(request)) is not None:
                 return refusal
             if request.path in MERGED and (others := self._others(request)) is not None:
-                merge, form = MERGED[request.path]
-                return await form(await others.merged(request, merge))
+                return await MERGED[request.path](request, await others.parts(request))
             others = self._others(request) if request.path in OF_OWNER else None
             return (others and await others.passed_on(request)) or await handler(request)
         except web.HTTPException as error:  # aiohttp's own: no such path, no such method, too large
@@ -251,11 +248,12 @@ class HttpApi:
         rows, now, level = min(int(count), MOST_ROWS), self.node.clock.time(), request.query.get("level", "host")
         if (others := self._others(request)) is not None:
             if by == "site":
-                raise InputError("top: sites are not ranked across the nodes of a cluster")
+                parts = [part for found in await others.parts(request) for part in found]
+                return http_json.answer(await asyncio.to_thread(merged_sites, parts, rows))
             return await http_json.listing(await others.top(rows, by))
-        if by == "site":
+        if by == "site" and not is_part(request):
             return http_json.answer(await self._long_views.run(lambda views: top_sites(views, rows, level)))
-        find = partial(_top, rows, by, now, partial(mean_of, request))
+        find = partial(_top, rows, by, level, now, partial(mean_of, request))
         return await http_json.listing(await self._long_views.part(find) or [])
 
     async def _why(self, request: web.Request) -> web.Response:
@@ -306,7 +304,7 @@ class HttpApi:
         if (others := self._others(request)) is not None:
             return await stream_parts(table, others.export(table), request)
         if table == "hosts":
-            return await self._long_views.stream(table, SiteRanking, _hosts, request)
+            return await self._long_views.stream(table, rank_sites, _hosts, request)
         if table == "histories":
             return await self._long_views.stream(table, gather_histories, history_rows, request)
         return await self._long_views.export(table, request, partial(mean_of, request))
@@ -361,9 +359,11 @@ def _audit_part(views: Views) -> PartitionAudit:
     return audit_part(views.views, VIEW_EXTENSIONS)
 
 
-def _top(count: int, by: str, now: float, mean: Callable[[float], float], views: Views) -> list[dict[str, Any]]:
+def _top(
+    count: int, by: str, level: str, now: float, mean: Callable[[float], float], views: Views
+) -> list[dict[str, Any]]:
     views.mean = mean(views.mean)
-    return views.top(count, by, now)
+    return [part.dump() for part in site_parts(views, level)] if by == "site" else views.top(count, by, now)
 
 
 def _hosts(views: Views, ranking: SiteRanking) -> Iterator[dict[str, Any]]:

@@ -87,6 +87,8 @@ class _Main(click.Group):
             sys.exit(0)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "xyro"
+            if isinstance(error, click.NoSuchOption) and error.option_name == "--join":
+                _fail(f"{command}: is of one directory, not of a cluster; name that of a node with --data", BAD_INPUT)
             message = error.format_message().rstrip(".")
             mark = "" if message.endswith("?") else ";"
             _fail(f"{message}{mark} `{command} --help` tells what is known", BAD_INPUT)

@@ -39,8 +39,18 @@ class ByteSize(click.ParamType[int]):
         return int(found[1]) * UNITS[found[2]]
 
 
+def _refuse_cluster(_context: click.Context, _option: click.Parameter, join: str | None) -> None:
+    if join is not None:
+        from xyro.plugins.rank.routes import OF_ONE_PROCESS
+
+        raise InputError(OF_ONE_PROCESS)
+
+
 @click.command()
 @with_data
+@click.option(
+    "--join", hidden=True, help="Refused: a cluster's links lie apart.", expose_value=False, callback=_refuse_cluster
+)
 @click.option(
     "--method",
     type=click.Choice(["opic", "pagerank", "interest", "both"]),

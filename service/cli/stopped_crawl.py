@@ -46,9 +46,9 @@ def exported(place: CrawlPlace, table: str) -> Iterator[Iterable[dict[str, Any]]
 def _rows(views: Views, table: str) -> Iterator[dict[str, Any]]:
     """All rows of a table."""
     if table == "hosts":
-        from xyro.service.views.site_ranking import SiteRanking
+        from xyro.service.views.site_ranking import rank_sites
 
-        return views.hosts(SiteRanking(views).row_by_name)
+        return views.hosts(rank_sites(views).row_by_name)
     if table == "histories":
         from xyro.plugins.changes.change_histories import gather_histories, history_rows
 

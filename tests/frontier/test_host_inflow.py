@@ -16,7 +16,7 @@ from xyro.frontier.host_inflow import mixed
 from xyro.opic.graph import from_lists
 from xyro.opic.pagerank import pagerank
 from xyro.opic.sites import site_rank
-from xyro.service.views.site_ranking import SiteRanking, top_sites
+from xyro.service.views.site_ranking import rank_sites, top_sites
 from xyro.wire.errors import InputError
 
 PLAIN = Settings(crawl=schema.CrawlSettings(scope="any"), refresh=RefreshSettings())
@@ -83,7 +83,7 @@ def test_measured_and_found_inflow_are_that_of_exact_importance(partitions):
     crawl = crawled(Crawl.in_memory(partitions, settings=SITES), links, 300)
     inflow, rank = exact(links)
     with crawl.views() as views:
-        rows, exported = top_sites(views, 100, "host"), list(views.hosts(SiteRanking(views).row_by_name))
+        rows, exported = top_sites(views, 100, "host"), list(views.hosts(rank_sites(views).row_by_name))
     np.testing.assert_allclose(by_host(rows, "site_rank"), rank, atol=1e-6)
     np.testing.assert_allclose(by_host(rows, "external_inflow"), inflow, rtol=0.05)
     np.testing.assert_allclose(by_host(rows, "measured_inflow"), inflow, rtol=0.08)
@@ -103,7 +103,7 @@ def test_off_by_default_and_found_from_the_links_all_the_same():
         rows = top_sites(views, 3, "host")
         assert len(rows) == 3
         assert rows[0]["measured_inflow"] is None
-        np.testing.assert_allclose(SiteRanking(views).inflow.sum(), exact(links)[0].sum(), rtol=0.05)
+        np.testing.assert_allclose(rank_sites(views).inflow.sum(), exact(links)[0].sum(), rtol=0.05)
         json.dumps(rows)
 
 
@@ -119,7 +119,7 @@ def test_registrable_domains():
     crawl.submit("http://a.one.com/", "http://two.com/", "http://two.com:81/", "http://b.one.com/")
     crawl.run(lambda out: report(out, START, pages[out.url]))
     with crawl.views() as views:
-        domains = SiteRanking(views, "domain")
+        domains = rank_sites(views, "domain")
         rows = {row["site"]: row for row in top_sites(views, 9, "domain")}
         assert len(top_sites(views, 9, "host")) == 4
     assert {site: row["pages"] for site, row in rows.items()} == {"one.com": 2, "two.com": 2}

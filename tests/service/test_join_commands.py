@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.service.cluster_rig import running_cluster
-from tests.service.face import process, xyro
+from tests.service.cluster_rig import alone, running_cluster
+from tests.service.face import process, said, xyro
 from xyro.lab.child import running
 from xyro.wire.urls import host_of
 
@@ -55,11 +55,24 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
                 assert (done.returncode, done.stdout) == (0, f"{host}: {verb}d\n"), done.stderr
         assert xyro("publish", entry, *join).stdout == "1 published, 0 refused\n"
         _plan_changes_and_documents(pages, asked, join)
+        alone(tmp_path, entry)
+        _sites_and_grammars_are_those_of_one_process(hosts, asked, join, ("--data", tmp_path / "alone"))
+
+        refused = xyro("rank", "--data", cluster.data(1))
+        assert (refused.returncode, "needs all links in one process" in refused.stderr) == (2, True)
 
         cluster.kill(2)
         short = asked("status")
         assert next(iter(short)) == "missing" and "node 2" in short["missing"][0] and short["known"] < known
-        for words in (("audit",), ("top",), ("export", "pages"), ("plan",)):
+        for words in (
+            ("audit",),
+            ("top",),
+            ("export", "pages"),
+            ("plan",),
+            ("top", "--by", "site"),
+            ("xml", "stats"),
+            ("xml", "dtds"),
+        ):
             done = xyro(*words, *join)
             assert done.returncode == 3 and "node 2" in done.stdout + done.stderr, words
         audit = xyro("audit", *join).stdout
@@ -91,12 +104,51 @@ def _plan_changes_and_documents(pages, asked, join):
     roots = [line.partition("\t")[0] for line in done.stdout.splitlines()]
     assert sorted(roots) == sorted(stored) and len({host_of(url) for url in roots}) > 1
     assert [stored[url] for url in roots] == pytest.approx(sorted(stored.values(), reverse=True))
-    assert "not asked of a cluster" in xyro("xml", "stats", *join).stderr
     failed = [page for page in pages if page["state"] in ("error", "dead", "disallowed")]
     failures = asked("log", "--errors")
     assert failed and sum(row["pages"] for row in failures) == len(failed)
     named = {each["url"] for row in failures for each in row["samples"]}
     assert named <= {page["url"] for page in failed} and len({host_of(url) for url in named}) > 1
+
+
+def _sites_and_grammars_are_those_of_one_process(hosts, asked, join, one):
+    """The counts of links, documents and grammars; importance depends on the order of reads."""
+    sites, others = ({row["site"]: row for row in said("top", "--by", "site", *place)} for place in (join, one))
+    assert sites.keys() == others.keys() == hosts
+    for site, row in sites.items():
+        assert row["pages"] == others[site]["pages"]
+        assert row["site_rank"] == pytest.approx(others[site]["site_rank"], abs=1e-5)
+    assert sum(row["importance"] for row in sites.values()) == pytest.approx(
+        sum(row["pages"] for row in sites.values()), rel=1e-3
+    )
+    assert min(row["external_inflow"] for row in sites.values()) > 0
+    assert len(asked("top", "--by", "site", "--level", "domain")) <= len(hosts)
+    found, wanted = (said("xml", "stats", *place) for place in (join, one))
+    assert found["documents"] == wanted["documents"] and found["documents"]["count"] > 0
+    assert found["dtds"] == wanted["dtds"] and found["dtds"]["most_used"]
+    assert {kind: fields["size"] for kind, fields in found["pages"].items()} == {
+        kind: fields["size"] for kind, fields in wanted["pages"].items()
+    }
+    for limit in ("0", "1"):
+        grammars, those = (_grammars(place, limit) for place in (join, one))
+        assert [{**row, "id": 0, "used_by": len(row["used_by"])} for row in grammars] == [
+            {**row, "id": 0, "used_by": len(row["used_by"])} for row in those
+        ]
+        if limit == "0":
+            assert [set(row["used_by"]) for row in grammars] == [set(row["used_by"]) for row in those]
+            assert any(len({host_of(url) for url in row["used_by"]}) > 1 for row in grammars)
+
+
+def _grammars(place, limit):
+    return [json.loads(line) for line in xyro("xml", "dtds", "--json", "-n", limit, *place).stdout.splitlines()]
+
+
+def test_commands_of_one_directory_say_what_to_do_instead():
+    for words in (("page", "get", "http://a.test/"), ("backup", "there"), ("stop",), ("repair",), ("dashboard",)):
+        done = xyro(*words, "--join", "nats://127.0.0.1:1")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "with --data" in done.stderr, done.stderr
+    ranked = xyro("rank", "--join", "nats://127.0.0.1:1")
+    assert (ranked.returncode, "`xyro export links`" in ranked.stderr) == (2, True)
 
 
 def test_one_crawl_is_named_by_an_option_or_by_the_environment(tmp_path):
