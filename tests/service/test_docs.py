@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.service.face import ROOT
-from xyro.configs.load import TABLES
+from xyro.configs.load import TABLES, load
 from xyro.configs.schema import Settings
 from xyro.service.cli.main import main
 from xyro.service.views.export import COLUMNS
@@ -128,7 +128,10 @@ def test_transcripts_type_commands():
 
 
 @pytest.mark.parametrize("line", XYRO)
-def test_what_transcripts_type_can_be_typed(line):
+def test_what_transcripts_type_can_be_typed(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in re.findall(r"--config (\S+)", line):
+        (tmp_path / name).touch()
     words = shlex.split(line)[1:]
     if words in (["--help"], ["--version"]):
         return
@@ -258,6 +261,14 @@ def test_tables_are_documented(name):
     assert f"[[{name}]]" in DEFAULTS and f"`[[{name}]]`" in PAGES["docs/settings.md"]
     within = DEFAULTS.split(f"#[[{name}]]")[1].split("#[[")[0]
     assert all(f"\n#{key.name} = " in within for key in msgspec.structs.fields(TABLES[name]))
+
+
+def test_settings_that_are_shown_are_settings(tmp_path):
+    shown_settings = re.findall(r"^```toml\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    assert shown_settings
+    for text in shown_settings:
+        (path := tmp_path / "s.toml").write_text(text)
+        load([path], {})
 
 
 def test_example_files_are_documented_and_are_toml():
