@@ -16,7 +16,7 @@ from xyro.frontier.host_inflow import mixed
 from xyro.opic.graph import from_lists
 from xyro.opic.pagerank import pagerank
 from xyro.opic.sites import site_rank
-from xyro.service.views.site_ranking import rank_sites, top_sites
+from xyro.service.views.site_ranking import merged_sites, rank_sites, site_parts, top_sites
 from xyro.wire.errors import InputError
 
 PLAIN = Settings(crawl=schema.CrawlSettings(scope="any"), refresh=RefreshSettings())
@@ -141,6 +141,21 @@ def test_a_reopened_crawl_goes_on_measuring(tmp_path):
     np.testing.assert_allclose(found, exact(links)[0], rtol=0.08)
     crawl.close()
     again.close()
+
+
+@pytest.mark.parametrize("level", ["host", "domain"])
+def test_parts_of_several_nodes_are_ranked_as_the_whole(level):
+    crawl = crawled(Crawl.in_memory(3, settings=SITES), a_web(), 100)
+    with crawl.views() as views:
+        parts = [part.dump() for part in reversed(site_parts(views, level))]
+        found, whole = (
+            {row["site"]: row for row in rows}
+            for rows in (merged_sites(json.loads(json.dumps(parts)), 100), top_sites(views, 100, level))
+        )
+    assert found.keys() == whole.keys() and whole
+    for site, row in found.items():
+        for field in row.keys() - {"site"}:
+            assert row[field] == pytest.approx(whole[site][field], abs=2e-6), field
 
 
 def test_without_links_it_says_what_is_missing():

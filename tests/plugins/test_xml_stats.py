@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.frontier.rig import Crawl
-from tests.plugins.warehouse import ANY, BOOK, BOOKS, DTD, FEED, NOTE, fill
+from tests.plugins.warehouse import ANY, BOOK, BOOKS, DTD, FEED, MODULE, NOTE, fill
 from xyro.metadata.documents import VersionRow
-from xyro.plugins.warehouse.warehouse_stats import Distribution, _Documents, nesting, stats, stats_text
+from xyro.plugins.warehouse.documents_view import dtds, grammars, merged_dtds
+from xyro.plugins.warehouse.warehouse_stats import (
+    Distribution,
+    _Documents,
+    merged_stats,
+    nesting,
+    stats,
+    stats_part,
+    stats_text,
+)
+from xyro.service.views.views import Views
 from xyro.wire.messages import Kind
 
 
@@ -91,3 +103,14 @@ def test_the_numbers_of_a_known_crawl(partitions):
         rates["XML"]["mean"] == pytest.approx(frontier.partition.row(page).rate, rel=1e-5) and rates["XML"]["mean"] > 0
     )
     assert found["pages"]["XML"]["size"]["mean"] == pytest.approx(np.mean(sizes), rel=1e-4)
+
+
+def test_parts_of_several_nodes_are_the_whole():
+    crawl = fill(Crawl.in_memory(5, settings=ANY))
+    with crawl.views() as views:
+        nodes = [Views(views.views[:2]), Views(views.views[2:3]), Views(views.views[3:])]
+        whole, parts = stats(views), [json.loads(json.dumps(stats_part(node))) for node in nodes]
+        assert merged_stats(parts) == whole and whole["versions"]["changed_bytes"]["count"] == 2
+        for limit in (0, 1, 10):
+            found = merged_dtds([[*grammars(node, limit)] for node in nodes], limit)
+            assert found == [*dtds(views, limit)] and [row["url"] for row in found] == [DTD, MODULE]
