@@ -70,6 +70,8 @@ class NodeWatch:
         self._arrivals = Arrivals(link, bus, node.data.path)
         self._mover = Mover(link, bus, node, stage)
         self._moving: asyncio.Task[None] | None = None
+        self._written = bus.placement
+        """as the last move from here left it: the bucket may be lost before anybody follows that"""
         self._rest_until = 0.0
         """monotonic: after a move that failed"""
 
@@ -128,7 +130,7 @@ class NodeWatch:
     async def _tell_orphaned(self) -> None:
         """The bucket is empty: say what is known here, for `xyro cluster adopt`."""
         _log.warning("the cluster's bucket is empty: `xyro cluster adopt` makes it anew")
-        placement = self._bus.placement
+        placement = max(self._bus.placement, self._written, key=lambda each: each.version)
         content = msgpack.packb((encoded(placement), self._bus.number, self._bus.open))
         await self._link.publish(orphan_subject(placement.crawl), content)
 
@@ -206,7 +208,7 @@ class NodeWatch:
     async def _move(self, partition: int, target: int, bucket: Bucket) -> None:
         epoch = self._bus.placement.owners[partition].epoch
         try:
-            await self._mover.move(partition, target, bucket, lambda: self._take(partition, epoch))
+            self._written = await self._mover.move(partition, target, bucket, lambda: self._take(partition, epoch))
             await self._link.publish(changed_subject(self._bus.placement.crawl), b"")
         except XyroError as error:
             _log.warning("partition %d stays here: %s", partition, error)
