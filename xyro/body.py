@@ -22,6 +22,8 @@ FIRST = 16 * 1024
 """bytes as they were sent that are decoded before it is known what they are: at any ratio allowed less than a cap"""
 LARGE = 4
 """sitemaps at a time that may go past the cap for bodies; long pages at a time"""
+LEAST = 1 / 20
+"""of the patience with a long page, however many wait: .5 s"""
 
 
 def _codings(headers: Mapping[str, str]) -> str:
@@ -176,7 +178,7 @@ class LongPages:
     The others are let wait where they are; their servers send no more than a buffer.
 
     A place is no place to rest: while others wait, a page whose server has let us wait for `patience` seconds ends as
-    `slow-body`.
+    `slow-body`; where many wait, for as much less: they hold slots, and may be as many as there are.
     """
 
     def __init__(self, patience: float, clock: Clock) -> None:
@@ -204,15 +206,17 @@ class LongPages:
 
     async def pieces(self, piece: bytes, body: Body) -> AsyncIterator[bytes]:
         """Yield a piece, then the rest of its body, which has a place."""
-        patience = self._patience
+        waited, look = 0.0, self._patience * LEAST
         while piece:
             yield piece
-            piece, began = b"", self._clock.monotonic()
-            try:
-                async with asyncio.timeout(patience):
-                    piece = await body.piece()
-            except TimeoutError:
-                if self._waiting:
-                    raise TheirError("slow-body", "other pages wait for its place") from None
-                piece, began = await body.piece(), self._clock.monotonic()
-            patience -= self._clock.monotonic() - began
+            more: bytes | None = None
+            while more is None:
+                began = self._clock.monotonic()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(look):
+                        more = await body.piece()
+                waited += self._clock.monotonic() - began
+                patience = max(look, self._patience * LARGE / max(self._waiting, LARGE))
+                if self._waiting and waited >= patience and more != b"":
+                    raise TheirError("slow-body", "other pages wait for its place")
+            piece = more

@@ -10,6 +10,7 @@ import hashlib
 import zlib
 from email.utils import formatdate
 from ipaddress import ip_address
+from typing import cast
 
 import brotli
 import pytest
@@ -17,7 +18,7 @@ from backports import zstd
 from msgspec.structs import replace
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
-from xyro.body import LARGE
+from xyro.body import LARGE, Body, LongPages
 from xyro.decode import Caps
 from xyro.exchange import ClientLimits
 from xyro.failures import POLICIES
@@ -25,6 +26,8 @@ from xyro.fetcher import ROBOTS_CAPS, SLICE
 from xyro.guard import Guard
 from xyro.headers import DAY, fresh_for, media_type, retry_after, robots_words
 from xyro.links import LinkExtractor
+from xyro.wire.clock import ManualClock
+from xyro.wire.errors import TheirError
 from xyro.wire.messages import LINK_EXTERNAL, LINK_FOCUSED, Kind, LinkKind, Priority
 
 BODY = b"<html><head><title>t</title></head><body><a href=/one>1</a> <a href='http://127.0.0.9/two'>2</a></body></html>"
@@ -404,6 +407,37 @@ async def test_long_pages_that_come_to_a_halt_keep_no_other_from_being_read() ->
         assert not any(task.done() for task in waits)
         halted.set()
         assert [answer.error for answer in await asyncio.gather(*waits)] == [""] * (LARGE + 2)
+
+
+@pytest.mark.parametrize(("waiting", "seconds"), [(0, 29), (1, 10), (LARGE, 10), (3 * LARGE, 4), (100 * LARGE, 1)])
+async def test_the_more_long_pages_wait_the_less_patience_is_there_with_a_slow_one(waiting: int, seconds: int) -> None:
+    clock = ManualClock()
+
+    class Slow:
+        async def piece(self) -> bytes:
+            clock.advance(1.0)
+            return b"drip" if clock.monotonic() < 29 else b""
+
+        def pause(self, paused: bool) -> None:
+            pass
+
+    pages, slow, over, error = LongPages(10.0, clock), cast(Body, Slow()), asyncio.Event(), ""
+
+    async def hold() -> None:
+        async with pages.place(slow):
+            await over.wait()
+
+    async with asyncio.TaskGroup() as group:
+        async with pages.place(slow):
+            for _ in range(LARGE - 1 + waiting):
+                group.create_task(hold())
+            await asyncio.sleep(0)
+            try:
+                assert b"".join([piece async for piece in pages.pieces(b"first", slow)]) == b"first" + 28 * b"drip"
+            except TheirError as failure:
+                error = failure.kind
+        over.set()
+    assert (error, clock.monotonic()) == ("slow-body" if waiting else "", seconds)
 
 
 @pytest.mark.parametrize(("sent", "error"), [(15_000, "slow-body"), (40_000, "too-large")])
