@@ -491,10 +491,14 @@ class Frontier:
 
     def _hear_claims(self, settled: Sequence[Settled], spending: Spending, now: float) -> None:
         """Keep what sitemaps and feeds that were loaded in this turn say of other pages."""
-        if spending.loaded:
-            written = {order.page for order in settled}
-            for page, report in spending.loaded:
-                self.claims.hear(page, report, written, now)
+        if not spending.loaded and not self.claims.long_documents:
+            return
+        written = {order.page for order in settled}
+        rests = {spending.pages[spending.open[run][0]]: urls for run, urls in spending.rest.items()}
+        self.claims.hear_slices(self.pages.slices, written, now)
+        for page, report in spending.loaded:
+            self.claims.hear(page, report, written, now, rests.get(page, ()))
+        self.claims.forget(self.pages.waiting_links.has_unseen)
 
     def _remember_host(self, page: LocalPage, report: PageReport) -> None:
         """Politeness to keep over a restart: only where a host must be left alone for longer than a moment."""

@@ -136,6 +136,10 @@ class WaitingLinks:
         self._unseen = 0
         """slices that had no turn yet"""
 
+    def has_unseen(self, page: LocalPage) -> bool:
+        """Tell whether links of a page wait for their turn."""
+        return _unseen(self._waits.get(page, ())) > 0
+
     def __len__(self) -> int:
         return len(self._waits)
 
@@ -321,6 +325,8 @@ class Pages:
         """pages that URLs were resolved to in this turn"""
         self.nearer: list[Ids] = []
         """pages of other partitions to which a shorter way was found in this turn"""
+        self.slices: list[tuple[LocalPage, list[str]]] = []
+        """pages of whose waiting links some were looked at in this turn, and these"""
         self._partitions: int = partition.facts["partitions"]
         self._bounds = repr((fetch.only_net, fetch.allow_private, fetch.ports))
         self._places: set[str] = set()
@@ -354,7 +360,7 @@ class Pages:
     def begin(self, now: float) -> None:
         """A turn begins: nothing is touched yet, and pages are as the scope of now says."""
         self._now, self.waiting_links.now = int(now), now
-        self.touched, self.nearer = [], []
+        self.touched, self.nearer, self.slices = [], [], []
         self.follow_scope()
 
     # -- URLs ----------------------------------------------------------------------------------------------------
@@ -436,6 +442,7 @@ class Pages:
         """Let links that have waited become pages, as far as the standing of their hosts allows."""
         for page, place in list(self.waiting_links.ready()):
             urls = self.waiting_links.look(page, place)
+            self.slices.append((page, urls))
             depth = int(self.columns["depth"][page]) + 1
             found = self.resolve(urls, [depth] * len(urls), parents=np.full(len(urls), page))
             admitted = found[found >= 0].astype(np.uint32)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.frontier.rig import Crawl, url
+from tests.frontier.rig import START, Crawl, links_to, url
 from xyro.configs.schema import CrawlSettings, Settings, StandingSettings
+from xyro.frontier.claims import LONG_DOCUMENTS
 from xyro.frontier.ledger import LINKS_AT_ONCE
 from xyro.frontier.pages import SLICE_PAUSE
 from xyro.metadata import rows
 from xyro.metadata.hosts import HERITAGE, PRICE, Introductions
+from xyro.metadata.states import HINTED
+from xyro.wire.messages import Kind, LinkKind, LoadReport, LoadState
 
 
 def settings(**standing: int) -> Settings:
@@ -221,6 +225,40 @@ def test_the_links_of_a_long_page_have_a_turn_each_few_thousand(tmp_path):
     assert again.frontier.next_time() > again.now
     assert again.audit()["ok"]
     again.close()
+
+
+def test_the_claims_of_a_long_sitemap_are_applied_with_the_slices_of_its_links():
+    crawl = Crawl.in_memory(settings=settings(host_pages=1 << 16))
+    crawl.submit(url(0))
+    (order,) = crawl.turn()
+    crawl.answer(order, kind=Kind.XML, loading=True)
+    crawl.turn()
+    shown = [url(0, page) for page in range(1, 2 * LINKS_AT_ONCE + 101)]
+    modified = tuple((each, crawl.now - 86_400.0) for each in shown)
+    links = links_to(shown, LinkKind.SITEMAP)
+    crawl.load(
+        LoadReport(order.page, order.url, order.epoch, LoadState.LOADED, "sitemap", links=links, modified=modified)
+    )
+    claims, columns, counts = crawl.frontier.claims, crawl.frontier.columns, []
+    for _ in range(3):
+        crawl.turn()
+        crawl.now += SLICE_PAUSE
+        counts.append((int(np.count_nonzero(columns["flags"][: columns.n] & HINTED)), len(claims.long_documents)))
+    assert counts == [(LINKS_AT_ONCE, 1), (2 * LINKS_AT_ONCE, 1), (2 * LINKS_AT_ONCE + 100, 0)]
+    assert crawl.audit()["ok"]
+
+
+def test_the_claims_of_few_long_documents_are_held_and_none_of_what_is_gone():
+    crawl = Crawl.in_memory(settings=settings(host_pages=1 << 16))
+    claims = crawl.frontier.claims
+    for page in range(LONG_DOCUMENTS + 1):
+        said = LoadReport(page, url(0, page), 1, LoadState.LOADED, "sitemap", modified=((url(1), START),))
+        claims.hear(page, said, (), START, [url(1)])
+    assert list(claims.long_documents) == list(range(LONG_DOCUMENTS))
+    claims.hear(0, LoadReport(0, url(0), 2, LoadState.FAILED, "sitemap", "not-well-formed"), (), START)
+    assert 0 not in claims.long_documents, "its next load says nothing"
+    crawl.turn()
+    assert not claims.long_documents, "no link of theirs waits"
 
 
 def test_a_slice_of_which_some_have_to_wait_on_stays_behind_the_others():
