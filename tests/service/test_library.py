@@ -131,7 +131,7 @@ def test_the_readme_s_lines_run_as_they_stand(site, tmp_path):
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     assert len(told) == 16 + 5 and sum(line.startswith("200 ") for line in told) == 16
-    assert (tmp_path / "docs").stat().st_mode & 0o077 == 0, "closed to others"
+    assert (tmp_path / "tour").stat().st_mode & 0o077 == 0, "closed to others"
 
 
 @pytest.mark.long
@@ -146,7 +146,7 @@ def test_the_readme_s_lines_run_in_a_notebook(site, tmp_path, monkeypatch):
     last = re.compile(r"^asyncio\.run\(main\(\)\)  # in a notebook: (.*)$", re.MULTILINE)
     lines, count = last.subn(r"\1", readme_lines(site))
     assert count == 1, "the last line says how it reads in a notebook"
-    again = 'xyro.open("docs").status()["reads"]'
+    again = 'xyro.open("tour").status()["reads"]'
     cells = [nbformat.v4.new_code_cell(source) for source in (lines, again)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     NotebookClient(
