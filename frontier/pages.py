@@ -215,7 +215,8 @@ class WaitingLinks:
     def put_back(self, page: LocalPage, place: int, urls: Sequence[str]) -> None:
         """Store what of a slice has to wait on."""
         row, slices = _unpack(self.partition.get(rows.WAIT.key(page)) or b""), list(self._waits[page])
-        packed, count = list(row.slices), row.count - slices[place].count + len(urls)
+        packed = list(row.slices)
+        count = row.count - len(_lines(packed[place])) + len(urls)  # after a start the slice knows no more than a bound
         packed[place : place + 1] = [_packed(urls)] if urls else []
         slices[place : place + 1] = [self._looked_at(urls)] if urls else []
         self._store(page, count, packed, slices)

@@ -285,6 +285,26 @@ def test_a_slice_of_which_some_have_to_wait_on_stays_behind_the_others():
     assert crawl.audit()["ok"]
 
 
+def test_waiting_links_are_counted_after_a_restart_as_before(tmp_path):
+    options = {"settings": settings(host_pages=100)}
+    crawl = Crawl.on_disk(tmp_path / "c", **options)
+    crawl.submit(url(0))
+    (order,) = crawl.turn()
+    links = [url(0, page) for page in range(1, 2 * LINKS_AT_ONCE + 101)]
+    crawl.answer(order, links)
+    for _ in range(4):
+        for _ in range(6):
+            for order in list(crawl.orders.values()):
+                crawl.answer(order)
+            crawl.turn()
+            crawl.now += 4 * SLICE_PAUSE
+        waiting = crawl.frontier.pages.waiting_links
+        assert waiting.links() == len(waiting.stored(0)) == len(links) + 1 - crawl.frontier.columns.n > 0
+        crawl.close()
+        crawl = Crawl.on_disk(tmp_path / "c", **options)
+    crawl.close()
+
+
 def test_out_of_scope_links_do_not_wait():
     crawl = Crawl.in_memory(
         settings=Settings(crawl=CrawlSettings(scope="host"), standing=StandingSettings(new_hosts=1))
