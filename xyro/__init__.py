@@ -26,7 +26,7 @@ An order's life:
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
     request_signing.py, identity_key.py
                    where [identity] asks for it: its request is signed
-    body.py        its body piece by piece; of sitemaps more than of others, a few at a time
+    body.py        its body piece by piece; long sitemaps, and pages of very many links, a few at a time
     decode.py, coded_streams.py, doctype.py, charset.py, scan.py, links.py, hrefs.py, nearby.py, maintext.py
                    its body is read while it arrives: content coding, kind, encoding, links, words near links, signature
     challenges.py, skeletons.py

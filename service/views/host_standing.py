@@ -96,9 +96,10 @@ def waiting_sentences(frontier: Frontier, page: LocalPage) -> Iterator[str]:
         query = frontier.columns[FOLDER][page] >= QUERIES
         which = "Its pattern (a path with a query)" if query else "Its folder"
         proof = "" if query else ", and made such pages for a name that nobody can have made"
+        spent = "" if standing.poor_reads >= 1 else ", and have had them for now"
         yield (
             f"{which} breeds: its pages are met on each other, hardly elsewhere{proof}. All such patterns together get "
-            f"{POOR:.0%} of the reads{'' if standing.poor_reads >= 1 else ', and have had them for now'}."
+            f"{POOR:.0%} of the reads{spent}."
         )
     if count := frontier.ledger.withheld.get(page, 0):
         credit = frontier.partition.introductions.state(waiting_links.domain_of(page))[0] / PRICE
