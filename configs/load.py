@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -76,6 +75,8 @@ def load(
 
 
 def _file(path: Path) -> Layer:
+    import tomllib  # 3 ms, which a crawl without a file does without
+
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -136,6 +137,10 @@ def _check_site(place: str, table: Mapping[str, Any]) -> None:
             raise InputError(f"{place} headers: {error}") from None
     if "auth" in table and any(name.lower() == "authorization" for name in table.get("headers", ())):
         raise InputError(f"{place} auth: headers have an Authorization, too: leave one of them")
+    low, high = table.get("min_interval"), table.get("max_interval")
+    if low is not None and high is not None and low > high:
+        fault = f"{low:g} is above max_interval, {high:g}: lower the one or raise the other"
+        raise InputError(f"{place} min_interval: {fault}")
     secrets = [("auth", table.get("auth")), *(("headers", value) for value in table.get("headers", {}).values())]
     for key, value in [*secrets, *(("cookies", value) for value in table.get("cookies", {}).values())]:
         if isinstance(value, SecretSource) and bool(value.env) == bool(value.file):
@@ -196,8 +201,10 @@ def slips(environ: Mapping[str, str]) -> list[str]:
 
 def _list(text: str) -> object:
     """A TOML list, or words between commas."""
-    with contextlib.suppress(tomllib.TOMLDecodeError):
-        if text.lstrip().startswith("["):
+    if text.lstrip().startswith("["):
+        import tomllib
+
+        with contextlib.suppress(tomllib.TOMLDecodeError):
             return tomllib.loads(f"list = {text}")["list"]
     return [word.strip() for word in text.split(",")]
 

@@ -203,6 +203,13 @@ class FetchSettings(Section, frozen=True):
     allow_private: tuple[Network, ...] = ()
     signature: Annotated[Literal["bytes", "text", "links"], Meta(description='"bytes", "text" or "links"')] = "bytes"
     client: Annotated[Literal["fast", "aiohttp"], Meta(description='"fast" or "aiohttp"')] = "fast"
+    parsers: Annotated[
+        dict[
+            Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*$", max_length=128)],
+            Annotated[str, Meta(pattern=r"^[\w.-]+$", max_length=64)],
+        ],
+        Meta(description='a media type -> plug-in table, such as { "text/markdown" = "markdown" }'),
+    ] = {}
     headers: tuple[
         Annotated[
             str,
@@ -331,6 +338,8 @@ class SiteTable(Section, frozen=True):
         None
     )
     proxy: ProxyUrl | None = None
+    min_interval: Seconds | None = None
+    max_interval: SpanFromOne | None = None
 
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -546,6 +555,7 @@ class ClusterSettings(Section, frozen=True):
         str, Meta(pattern=r"^[^\x00-\x20]*$", max_length=4096, description="a broker's URL, or a folder of `xyro hub`")
     ] = ""
     ca: Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="a file name")] = ""
+    outbox: Annotated[int, Meta(ge=2**12, le=2**53, description="a whole number of bytes, 4096 or more")] = 67_108_864
 
 
 class LogSettings(Section, frozen=True):

@@ -24,6 +24,7 @@ process, no network and no plug-in. One page goes through these files, from the 
       change_model.py    how often each page changes, as its reads tell
       freshness.py       how fresh all pages are, by the model and by audits (reads at random)
       bandwidth.py       how many reads a second may be spent, and gamma, the percentage of them for new pages
+      site_intervals.py  where [[sites]] set them: the shortest and longest interval of a page
       due_queue.py       pages whose date has come; pages promised by a deadline
       redating.py        new dates for all pages after a change of policy, and while importance and priors settle
     scheduler.py       the choice of what is read next, most urgent first, as orders

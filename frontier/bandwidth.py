@@ -32,6 +32,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xyro.configs.schema import RefreshSettings
+from xyro.frontier.site_intervals import UNBOUNDED, SiteBounds, SiteIntervals
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
@@ -65,7 +66,7 @@ class Interval(NamedTuple):
     seconds: float
     """infinite: the page is not read again by this policy"""
     term: str
-    """what set it: policy | chance | floor | ceiling | hopeless | importance"""
+    """what set it: policy | chance | floor | ceiling | hopeless | importance | site-floor | site-ceiling"""
 
 
 def parse_bandwidth(bandwidth: float | str) -> float:
@@ -160,8 +161,10 @@ class RecountSums:
 class Bandwidth:
     """The bandwidth of one partition; `partitions` share a bandwidth that is set."""
 
-    def __init__(self, settings: RefreshSettings, partitions: int = 1) -> None:
+    def __init__(self, settings: RefreshSettings, partitions: int = 1, sites: SiteIntervals | None = None) -> None:
+        """sites: other bounds for pages of some hosts; None: there are none."""
         self.partitions = partitions
+        self.sites = sites
         self.meter = BandwidthMeter()
         """reads made, of any kind"""
         self.capacity = Capacity()
@@ -194,14 +197,17 @@ class Bandwidth:
         self.planned = 1.0 - settings.audit / 100.0
         self.covers_all = settings.bandwidth_covers == "all" and self.fixed > 0.0
         """new pages are read out of the bandwidth that was set, too"""
-        self.bounded = settings.least_chance > 0.0 or settings.min_interval > 0.0
+        self.has_sites = self.sites is not None and self.sites.on
+        """[[sites]] bound intervals of some pages"""
+        self.bounded = settings.least_chance > 0.0 or settings.min_interval > 0.0 or self.has_sites
         """pages are not read before a time of theirs, whatever bandwidth is free"""
         self._found = None
 
     @property
     def law(self) -> str:
         """The settings and sums by which pages are dated."""
-        return repr((self.rules, self.fixed))
+        found = (self.rules, self.fixed)
+        return repr((*found, self.sites) if self.has_sites else found)
 
     # -- bandwidth -----------------------------------------------------------------------------------------------
 
@@ -360,18 +366,34 @@ class Bandwidth:
         spread evenly over a page's reads add up to the same for all.
         """
         longer = 0.5 * SCATTER * (drawn(page, 0) + drawn(page, reads)) if interval.term == "chance" else 0.0
-        return min(interval.seconds * (1.0 + longer), self.rules.ceiling * DAY)
+        scattered = min(interval.seconds * (1.0 + longer), self.rules.ceiling * DAY)
+        return self.bounds(page).clamp(scattered) if self.has_sites else scattered
 
-    def of_row(self, row: RefreshRow) -> Interval:
+    def bounds(self, page: LocalPage) -> SiteBounds:
+        """The bounds that [[sites]] set for a page."""
+        return self.sites.bounds(page) if self.sites is not None and self.has_sites else UNBOUNDED
+
+    def at_site(self, page: LocalPage, interval: Interval) -> Interval:
+        """Return a page's interval within the bounds of its site."""
+        bounds = self.bounds(page)
+        if bounds.floor <= interval.seconds <= bounds.ceiling or interval.term == "importance":
+            return interval
+        return Interval(
+            bounds.clamp(interval.seconds), "site-floor" if interval.seconds < bounds.floor else "site-ceiling"
+        )
+
+    def of_row(self, page: LocalPage, row: RefreshRow) -> Interval:
         """Return the interval of a page by its row; importance as it was at its last read."""
         rate = row.pace
-        return self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.belief)
+        return self.at_site(page, self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.belief))
 
-    def is_early(self, row: RefreshRow, now: float) -> bool:
+    def is_early(self, page: LocalPage, row: RefreshRow, now: float) -> bool:
         """Tell whether a page is not to be read yet, whatever bandwidth is free."""
         passed = now - row.last_read
         if not self.bounded or passed < -1.0:  # a clock that was set back makes nobody wait for its old time
             return False
+        if passed < self.bounds(page).floor:
+            return True
         return not self.rules.reached(row.pace, max(passed, 0.0) / DAY, row.belief)
 
     def spends_at(self, multiplier: float) -> float:

@@ -146,7 +146,7 @@ class DueQueue:
             if self.partition.flags[page] & HASTENED:
                 self.overdue.put(page, 0, 1.0)  # its change is known: at once
             elif row.weight:
-                self.overdue.put(page, row.last_read, self.bandwidth.of_row(row).seconds)
+                self.overdue.put(page, row.last_read, self.bandwidth.of_row(page, row).seconds)
             else:  # a page that failed, or is looked at again: as if it were read once a day
                 self.overdue.put(page, int(self.partition.columns["due"][page]) - int(DAY), DAY)
 
@@ -162,7 +162,7 @@ class DueQueue:
             return self._below(page, now)
         if self.partition.flags[page] & HASTENED:
             return False
-        interval = self.bandwidth.of_row(row)
+        interval = self.bandwidth.of_row(page, row)
         later = row.last_read + interval.seconds
         if later <= now + max(SLACK * interval.seconds, self.folders.unit_seconds):
             return False
@@ -180,9 +180,9 @@ class DueQueue:
                     break
                 looked += 1
                 row = self.partition.row(page) or NOTHING
-                interval = self.bandwidth.of_row(row)
+                interval = self.bandwidth.of_row(page, row)
                 later = row.last_read + interval.seconds
-                if row.weight <= 0.0 or interval.term != "policy" or self.bandwidth.is_early(row, now):
+                if row.weight <= 0.0 or interval.term != "policy" or self.bandwidth.is_early(page, row, now):
                     timed.append(ahead[turn : turn + 1])
                     continue
                 moved += 1

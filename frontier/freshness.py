@@ -213,7 +213,8 @@ class Freshness:
         expectation, changed = _expectation(old), _verdict(report, visit)
         fresh = expectation.fresh(report.ended) if expectation is not None else 0.0
         if page in self.audits.pending:
-            self.audits.settled(page, changed, self.calibration.fresh(fresh), report.ended)
+            likely = self.calibration.fresh(fresh, expectation.pace) if expectation is not None else 0.0
+            self.audits.settled(page, changed, likely, report.ended)
         if expectation is None or changed is None or not old.last_read:
             return
         days, rate = max(report.ended - old.last_read, 0.0) / DAY, old.pace
@@ -221,7 +222,7 @@ class Freshness:
         rated = days - -math.expm1(-rate * days) / rate
         seen = _stale(report, old, days, believed / max(1.0 - fresh, 1e-9)) if changed else 0.0
         r = expectation.importance
-        self.calibration.read(r * days, r * believed, r * rated, r * seen, r)
+        self.calibration.read(r * days, r * believed, r * rated, r * seen, r, expectation.pace)
 
     def moved(self, old: RefreshRow | None, new: RefreshRow | None) -> None:
         """A page's row is another now; None: it has none."""
@@ -233,11 +234,11 @@ class Freshness:
 
     def fresh(self) -> float | None:
         """Weighted freshness by the model, as reads and audits correct it, as of the last turn."""
-        model = self.expected.freshness(self._now)
-        if model is None:
+        whole = self.expected.importance
+        if not whole:
             return None
-        seen = found([(self.audits.window, self.expected.importance)])
-        return shifted(self.calibration.headline(model, self.expected.importance), seen).freshness
+        seen = found([(self.audits.window, whole)])
+        return shifted(self.calibration.headline(self.expected.stale(self._now), whole), seen).freshness
 
     def close(self, answered: int, now: float) -> None:
         """The turn ends, within its commit group; so many orders were answered."""
@@ -247,7 +248,7 @@ class Freshness:
             self._old, self._new = [], []
         if answered:
             if self._refreshed:
-                self.calibration.remember(self.expected.stale(now))
+                self.calibration.remember(float(self.expected.stale(now).sum()))
             self.audits.answered(self._refreshed)
             self.spent.count(now, self._refreshed)
             self._refreshed = 0
@@ -294,7 +295,7 @@ class Freshness:
     def dump(self) -> dict[str, Any]:
         return {
             "expected": self.expected.dump(),
-            "calibration": self.calibration.dump() if self.calibration.believed else None,
+            "calibration": self.calibration.dump() if self.calibration.octaves else None,
             "audits": self.audits.dump(),
             "since": self.since,
         }

@@ -47,6 +47,7 @@ from xyro.frontier.revisit_dates import Dating
 from xyro.frontier.scheduler import Scheduler
 from xyro.frontier.scope import Scope
 from xyro.frontier.scope_change import ScopeChange
+from xyro.frontier.site_intervals import SiteIntervals
 from xyro.frontier.terms import terms_of
 from xyro.loader.library import Resumed
 from xyro.metadata.documents import Documents
@@ -99,7 +100,7 @@ class Frontier:
             HostInflow(partition) if opic.sites or opic.site_weight else None,
         )
         documents = Documents(partition, settings.store.versions, settings.store.version_days)
-        bandwidth = Bandwidth(settings.refresh, self.partitions)
+        bandwidth = Bandwidth(settings.refresh, self.partitions, SiteIntervals(partition, settings.sites))
         self.freshness = Freshness(partition, self.ledger, bandwidth, settings.refresh, self.hooks)
         scope_change = ScopeChange(partition, scope, lambda page: self.pages.judge(page))
         self.scheduler = Scheduler(
@@ -233,7 +234,7 @@ class Frontier:
         if self.columns.n >= SMALLEST:
             self.importance_error.follow()
         transfers = self._collect_transfers(spending, born)
-        orders = self.scheduler.orders(now, self.room(room, now))
+        orders = self.scheduler.orders(now, self.room(room, now), self.outbox.is_full)
         if self.impostors.probes:
             orders += self.impostors.take_orders()
         self.freshness.close(sum(order.visit.answered for order in settled), now)
@@ -300,7 +301,8 @@ class Frontier:
         if self.partitions == 1:
             self.ledger.pay()
             return []
-        return self.outbox.collect([*self.pages.touched, *spending.children], self.pages.nearer, born, self._now)
+        limit, touched = self.settings.cluster.outbox, [*self.pages.touched, *spending.children]
+        return self.outbox.collect(touched, self.pages.nearer, born, self._now, limit)
 
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:
         """The reports whose order is out; those of an older lease, and repeated ones, change nothing."""
@@ -326,9 +328,11 @@ class Frontier:
         pages = self.pages.resolve(list(submit.urls), [0] * len(submit.urls), exempt=blocking)
         if self.pages.scope_change.pending:
             self.pages.scope_change.settle(local_pages(pages))
-        if not blocking:
+        if blocking:
+            self.loads.order_parts(local_pages(pages), self._now - self.settings.loader.part_age)
+        else:
             self.pages.shorten(pages, np.zeros(len(pages), np.int64))
-        self.requests.order(local_pages(pages), submit.priority)
+            self.requests.order(local_pages(pages), submit.priority)
         return answer(submit.request, None) if submit.request else None
 
     def hold(self, host: int, state: str) -> None:
@@ -450,30 +454,33 @@ class Frontier:
         before = self.columns.n
         if spending.open:
             self.pages.resolve_links(spending, self.settings.store.links)
-            self._note_births(spending, before)
-            for page in spending.redirects:
-                self._follow_redirect(page, spending)
         if self.pages.waiting_links:
             self.pages.admit(self.settings.store.links)
+        self._note_births(spending, before)
+        for page in spending.redirects:
+            self._follow_redirect(page, spending)
         for linked in self.hooks.linked:
             linked(spending, before)
 
     def _note_births(self, spending: Spending, before: int) -> None:
-        """Count the new pages of patterns by where they were met."""
+        """Count the new pages of patterns by where they were met, those that had to wait when they come in."""
         if self.columns.n <= before:
             return
-        met = [(spending.pages[index], spending.children[index]) for index, _, _ in spending.open]
-        met = [(page, new) for page, children in met if len(new := children[children >= before])]
-        if not met:
+        now = [(spending.pages[index], spending.children[index]) for index, _, _ in spending.open]
+        births = [(*each, each[0] in spending.redirects, each[0] not in spending.first_reads) for each in now]
+        for page, children in self.pages.admitted:
+            row = self.partition.row(page)
+            births.append((page, children, row is not None and bool(row.location), row is not None and row.reads > 1))
+        births = [(page, new, hop, again) for page, met, hop, again in births if len(new := met[met >= before])]
+        if not births:
             return
-        owners, counts = [page for page, _ in met], [len(new) for _, new in met]
-        redirected = np.array([page in spending.redirects for page in owners])
-        again = np.array([page not in spending.first_reads for page in owners])
+        owners, born, redirected, again = zip(*births, strict=True)
+        counts = [len(new) for new in born]
         breeders = self.partition.standing.note_births(
-            np.concatenate([new for _, new in met]).astype(np.int64),
+            np.concatenate(born).astype(np.int64),
             np.repeat(np.array(owners, np.int64), counts),
-            np.repeat(redirected, counts),
-            np.repeat(again, counts),
+            np.repeat(np.array(redirected), counts),
+            np.repeat(np.array(again), counts),
             self._form,
         )
         for page in breeders:

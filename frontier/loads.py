@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -18,17 +18,18 @@ from xyro.frontier.leases import Leases
 from xyro.frontier.ledger import Spending, followed
 from xyro.frontier.pages import Pages
 from xyro.frontier.requests import Requests
-from xyro.loader.library import Resumed
+from xyro.loader.library import LOST, Resumed, StoredPart
 from xyro.metadata import rows
 from xyro.metadata.documents import Documents
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import WaitRow
-from xyro.metadata.states import NAMED
+from xyro.metadata.states import NAMED, State
 from xyro.metadata.visits import with_fault
 from xyro.wire.ids import LocalPage, PageId, local_page, local_pages
 from xyro.wire.messages import Document, LoadReport, LoadState, Priority, XmlPage
 
 _M = TypeVar("_M", XmlPage, Document)
+_NEVER = frozenset(map(int, (State.BLOCKED, State.DISALLOWED, State.DEAD)))
 
 
 class Load(NamedTuple):
@@ -93,6 +94,27 @@ class Loads:
         if wait.epoch != epoch:
             return None
         return wait.body or self.partition.get(rows.WAITING.key(page))
+
+    def part(self, page: LocalPage, since: float) -> StoredPart | None:
+        """The page as a part of documents: as it was last read, if that was well, ended, and not before `since`; LOST
+        if it is never to be had; None if it has to be read."""
+        partition = self.partition
+        clock, state = partition.hosts.clocks.get(partition.hosts_of[page]), partition.states[page]
+        if state in _NEVER or (clock is not None and clock.hold == "blocked"):
+            return LOST
+        row = partition.row(page) if state == State.READ else None
+        if row is None or row.error or row.last_read <= since:
+            return None
+        if row.location:
+            return StoredPart(moved=row.location)
+        document = self.documents.latest(page) if page not in self.loading else None
+        return None if document is None else StoredPart(self.documents.body(page), document.charset)
+
+    def order_parts(self, pages: Sequence[LocalPage], since: float) -> None:
+        """Want parts read for documents of other partitions, unless they are here: whoever waits asks for them."""
+        self._wanted.order(
+            [page for page in pages if page not in self.loading and self.part(page, since) is None], Priority.BLOCKING
+        )
 
     def take_early(self, number: PageId, epoch: int) -> Load | None:
         """Take the loader's report of the very read that is being applied, if it came before it."""

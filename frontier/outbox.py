@@ -8,6 +8,9 @@ applied, so sending again changes nothing. Whatever carries them may lose, repea
 in time is sent again, the oldest first, more of them while that helps, and a receiver that finds a number missing keeps
 what came early and says at once which one it has.
 
+The outbox is bounded (`[cluster] outbox`): while it is full, cash for other partitions stays in its FOREIGN entries,
+and what is news to them is told when half of the outbox has left.
+
 Partition 0 gathers the income of the virtual page and shares it out by known pages. A crawl of one partition
 does not use any of this.
 """
@@ -42,6 +45,8 @@ MOST_AGAIN = 64
 """transfers sent again at once"""
 EARLY = 64
 """most transfers of one source that wait for a missing one: 13 MB"""
+HELD_FROM = rows.META.key("held")
+"""number of the first page that was minted while the outbox was full, until all was told that waited"""
 _RETOLD = rows.META.key("retold")
 """partition -> epoch of its last restoration after which it was told again what is known of it here"""
 Ids = NDArray[np.int64]
@@ -98,8 +103,8 @@ class Outbox:
         """URLs elsewhere that transfers of this group mark"""
         self._marked_pages: list[Ids] = []
         """pages here that transfers of other partitions marked, since `take_marked`"""
-        self.unacknowledged: dict[int, deque[tuple[int, int]]] = {}
-        """target -> (number, units) of the transfers on their way, in order; no target has an empty one"""
+        self.unacknowledged: dict[int, deque[tuple[int, int, int]]] = {}
+        """target -> (number, units, bytes) of the transfers on their way, in order; no target has an empty one"""
         self._early: dict[int, dict[int, CashTransfer]] = defaultdict(dict)
         """source -> transfers by number that wait for an earlier one"""
         self._resends: dict[int, Resend] = {}
@@ -108,16 +113,23 @@ class Outbox:
         """(partition, epoch, pages of it that are to be told again) of partitions that were restored from a backup"""
         self.in_flight = 0
         """units in the outbox; the receiver may have applied some of them already"""
+        self.bytes = 0
+        """of the transfers in the outbox"""
+        self.is_full = False
+        self._held_from: int | None = None
+        """first page that was minted since the outbox was full, as it is stored"""
+        self._nearer = self._late = np.empty(0, np.int64)
+        """FOREIGN entries whose depth fell while it is full; those that are told now that it is full no more"""
         self._reported = (0, 0)
 
     @property
     def busy(self) -> bool:
-        """Something is on its way, or is to be told again."""
-        return bool(self.unacknowledged or self._retelling)
+        """Something is on its way, or is to be told later or again."""
+        return bool(self.unacknowledged or self._retelling or self._held_from is not None)
 
     def recover(self) -> list[CashTransfer]:
         """Read outbox and inbox; returns everything not acknowledged, to be sent again."""
-        self.unacknowledged, self.in_flight, self._resends = {}, 0, {}
+        self.unacknowledged, self.in_flight, self.bytes, self._resends = {}, 0, 0, {}
         again: list[CashTransfer] = []
         if self.partition.facts["partitions"] == 1:
             return again  # a scan of the inbox would pass all that is left of deleted journal records
@@ -125,11 +137,14 @@ class Outbox:
             transfer = decode(value)
             if not isinstance(transfer, CashTransfer):
                 raise MachineError(f"{self.partition.directory}: the outbox holds a {type(transfer).__name__}")
-            self._count(transfer)
+            self._count(transfer, len(value))
             self.sent[transfer.target] = max(self.sent[transfer.target], transfer.seq)
             again.append(transfer)
         for key, value in self.partition.scan(rows.INBOX.prefix):
             self.applied[rows.INBOX.split(key)] = int.from_bytes(value, "big")
+        first = self.partition.get(HELD_FROM)
+        self._held_from = None if first is None else int.from_bytes(first, "big")
+        self.is_full = first is not None
         return again
 
     def dump(self) -> dict[str, list[tuple[int, ...]]]:
@@ -213,8 +228,9 @@ class Outbox:
         elif (missing := ack.seq + 1) == waiting[0][0] and resend.asked < missing:
             self._resends[ack.source] = resend._replace(at=now, burst=1, asked=missing)
         while waiting and waiting[0][0] <= ack.seq:
-            seq, units = waiting.popleft()
+            seq, units, size = waiting.popleft()
             self.in_flight -= units
+            self.bytes -= size
             self.partition.delete(rows.OUTBOX.key(ack.source, seq))
         if not waiting:
             del self.unacknowledged[ack.source]
@@ -224,21 +240,29 @@ class Outbox:
 
     def next_time(self) -> float:
         """Return when something is to be sent again (wall clock, seconds); infinite if nothing is on its way."""
-        if self._retelling:
+        if self._retelling or len(self._late) or (self.is_full and not self.unacknowledged):
             return 0.0
         return min((resend.at for resend in self._resends.values()), default=math.inf)
 
-    def collect(self, touched: Iterable[Ids], nearer: Iterable[Ids], born: int, now: float) -> list[CashTransfer]:
+    def collect(
+        self, touched: Iterable[Ids], nearer: Iterable[Ids], born: int, now: float, limit: int
+    ) -> list[CashTransfer]:
         """Drain the FOREIGN entries that this group touched or made into transfers; add the virtual page's share, and
         what is to be sent again.
 
         nearer: FOREIGN entries whose depth fell, which is news even without cash. born: the group's first new page.
+        limit: of the outbox, in bytes.
         """
+        transfers = self._overdue(now)
+        self._fill_or_empty(born, limit)
+        if self.is_full:
+            self._nearer = np.unique(np.concatenate([self._nearer, *nearer]))
+            self.ledger.virtual.settle(self.ledger.known_pages)
+            return transfers
         news = np.arange(born, self.partition.columns.n)
-        news = np.concatenate([news, *nearer, *self._retold()]).astype(np.int64)
+        news = np.concatenate([news, *nearer, *self._retold(), self._told_late()]).astype(np.int64)
         parcels = self._parcels(touched, news)
         virtual = self._virtual()
-        transfers = self._overdue(now)
         for target in sorted({*parcels, *virtual}):
             items = parcels.get(target, [])
             for start in range(0, max(1, len(items)), MOST_ITEMS):
@@ -247,6 +271,28 @@ class Outbox:
         for target in self.unacknowledged.keys() - self._resends.keys():
             self._resends[target] = Resend(now + SOONEST, SOONEST)
         return transfers
+
+    def _fill_or_empty(self, born: int, limit: int) -> None:
+        """Full from `limit` bytes on, until half of them have left; then all that waited is told, in several groups."""
+        if not self.is_full and self.bytes >= limit:
+            self.is_full = True
+            if self._held_from is None:  # else the last time is not over
+                self._held_from = born
+                self.partition.put(HELD_FROM, born.to_bytes(8, "big"))
+        elif self.is_full and 2 * self.bytes <= limit:
+            self.is_full = False
+            columns, first = self.partition.columns, self._held_from or 0
+            waits = (columns["cash"][: columns.n] > 0) | (np.arange(columns.n) >= first)
+            found = np.flatnonzero(waits & (columns["state"][: columns.n] == State.FOREIGN))
+            self._late, self._nearer = np.union1d(found, self._nearer), np.empty(0, np.int64)
+
+    def _told_late(self) -> Ids:
+        """Some of what waited while the outbox was full."""
+        some, self._late = self._late[:MOST_ITEMS], self._late[MOST_ITEMS:]
+        if self._held_from is not None and not len(self._late):
+            self._held_from = None
+            self.partition.delete(HELD_FROM)
+        return some
 
     def retell(self, restored: Mapping[int, int]) -> None:
         """Partitions were restored from a backup, each at an epoch: what came early from them before is void, and the
@@ -285,7 +331,7 @@ class Outbox:
                 continue
             more = min(2 * burst, MOST_AGAIN) if wait == SOONEST else 1
             self._resends[target] = Resend(now + wait, min(2.0 * wait, LATEST), more, asked)
-            for seq, _units in itertools.islice(self.unacknowledged[target], burst):
+            for seq, *_ in itertools.islice(self.unacknowledged[target], burst):
                 value = self.partition.get(rows.OUTBOX.key(target, seq))
                 transfer = decode(value) if value is not None else None
                 if isinstance(transfer, CashTransfer):
@@ -343,12 +389,14 @@ class Outbox:
         transfer = CashTransfer(
             self.partition.number, target, number, items, units, spent, pages, weighted=weighted, focused=focused
         )
-        self.partition.put(rows.OUTBOX.key(target, transfer.seq), encode(transfer))
-        self._count(transfer)
+        value = encode(transfer)
+        self.partition.put(rows.OUTBOX.key(target, transfer.seq), value)
+        self._count(transfer, len(value))
         return transfer
 
-    def _count(self, transfer: CashTransfer) -> None:
-        """The transfer is on its way."""
+    def _count(self, transfer: CashTransfer, size: int) -> None:
+        """The transfer, of so many bytes, is on its way."""
         units = transfer.virtual + sum(item.cash for item in transfer.items)
-        self.unacknowledged.setdefault(transfer.target, deque()).append((transfer.seq, units))
+        self.unacknowledged.setdefault(transfer.target, deque()).append((transfer.seq, units, size))
         self.in_flight += units
+        self.bytes += size

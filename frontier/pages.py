@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import msgpack
 import numpy as np
+from numpy.typing import NDArray
 
 from xyro.configs.schema import FetchSettings, StandingSettings
 from xyro.frontier.hooks import Hooks
@@ -328,6 +329,8 @@ class Pages:
         """pages of other partitions to which a shorter way was found in this turn"""
         self.slices: list[tuple[LocalPage, list[str]]] = []
         """pages of whose waiting links some were looked at in this turn, and these"""
+        self.admitted: list[tuple[LocalPage, NDArray[np.uint32]]] = []
+        """pages of whose waiting links some became pages in this turn, or were by then, and these"""
         self._partitions: int = partition.facts["partitions"]
         self._bounds = repr((fetch.only_net, fetch.allow_private, fetch.ports))
         self._places: set[str] = set()
@@ -361,7 +364,7 @@ class Pages:
     def begin(self, now: float) -> None:
         """A turn begins: nothing is touched yet, and pages are as the scope of now says."""
         self._now, self.waiting_links.now = int(now), now
-        self.touched, self.nearer, self.slices = [], [], []
+        self.touched, self.nearer, self.slices, self.admitted = [], [], [], []
         self.follow_scope()
 
     # -- URLs ----------------------------------------------------------------------------------------------------
@@ -449,6 +452,7 @@ class Pages:
             admitted = found[found >= 0].astype(np.uint32)
             late = [url for url, number in zip(urls, found.tolist(), strict=True) if number < 0]
             self.waiting_links.put_back(page, place, late)
+            self.admitted.append((page, admitted))
             if len(admitted) and store:
                 children = self.partition.children(page)
                 whole = admitted if children is None else np.concatenate([children, admitted])

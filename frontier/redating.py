@@ -164,7 +164,7 @@ class Recount:
             counting.add(row.weight, row.pace)
             return 0.0
         importance = row.weight * row.weight / row.pace if row.weight else self._importance(page)
-        interval = self.bandwidth.interval(importance, row.pace, row.belief)
+        interval = self.bandwidth.at_site(page, self.bandwidth.interval(importance, row.pace, row.belief))
         heavy = 0.0 if interval.term == "importance" else row.weight or weight(importance, row.pace)
         counting.add(row.weight, row.pace)
         if heavy != row.weight:  # counted as it was, so that both counts hear of it

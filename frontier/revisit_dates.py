@@ -115,6 +115,8 @@ class Schedule:
         """Other settings (SIGHUP), between two turns: by another policy all pages are dated anew, in slices."""
         law = self.bandwidth.law
         self.settings = settings
+        if self.bandwidth.sites is not None:
+            self.bandwidth.sites.follow(settings.sites)
         self.bandwidth.follow(settings.refresh)
         self.freshness.follow(settings.refresh)
         if self.bandwidth.law != law:
@@ -163,18 +165,28 @@ class Schedule:
 
     # -- what is settled -----------------------------------------------------------------------------------------
 
-    def date(
-        self, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None, by: Basis, now: float
-    ) -> tuple[int, float]:
-        """(next read in seconds since 1970, 0 = none; weight of the page in S) after a report."""
+    def weigh(self, page: LocalPage, visit: Visit, row: RefreshRow | None, by: Basis) -> float:
+        """Weight of the page in S after a report; S and the population have it from now on. A page that failed
+        temporarily keeps its place."""
+        if visit.state is _FAILED_TEMPORARILY:
+            heavy = row.weight if row is not None else 0.0
+        else:
+            heavy = self._weight(by) if visit.state is _GOOD else 0.0
+        self.bandwidth.replace(page, row, heavy, by.believed)
+        return heavy
+
+    def date(self, order: Settled, by: Basis, heavy: float, now: float) -> int:
+        """Next read (seconds since 1970, 0 = none) of a page that was weighed, as its report is, by the multiplier as
+        the bandwidth has it."""
+        page, report, visit, row = order.page, order.report, order.visit, order.row
         good = visit.state is _GOOD
         if visit.state is _FAILED_TEMPORARILY:
-            return self._put_off(page, report, row, by)
-        heavy = self._weight(by) if good else 0.0
-        self.bandwidth.replace(page, row, heavy, by.believed)
-        self.bandwidth.renew(now)
+            self.retry(page, report.retry_at)
+            return second(report.retry_at)
         wait = self._wait(page, row, by) if good else self._look_again(report, visit)
-        moved = max(by.timed(wait), self.bandwidth.rules.floor * DAY) if by.timed is not None and good else wait
+        moved = wait
+        if by.timed is not None and good:
+            moved = self.bandwidth.bounds(page).clamp(max(by.timed(wait), self.bandwidth.rules.floor * DAY))
         due = second(now + moved) if moved else 0
         if self.ahead is not None and good:
             mean = self.bandwidth.spread.total / max(self.bandwidth.population.pages, 1)
@@ -182,14 +194,7 @@ class Schedule:
         elif self.refreshing:
             self.due_queue.dated(page, due)
         self._hasten(page, moved != wait)
-        return due, heavy
-
-    def _put_off(self, page: LocalPage, report: PageReport, row: RefreshRow | None, by: Basis) -> tuple[int, float]:
-        """Date a page that failed temporarily: it keeps its place in S, and gets a time to be tried again."""
-        heavy = row.weight if row is not None else 0.0
-        self.bandwidth.replace(page, row, heavy, by.believed)
-        self.retry(page, report.retry_at)
-        return second(report.retry_at), heavy
+        return due
 
     def _weight(self, by: Basis) -> float:
         """Return the weight of a page in S; 0 below the least importance that is read."""
@@ -201,7 +206,7 @@ class Schedule:
 
     def _wait(self, page: LocalPage, row: RefreshRow | None, by: Basis) -> float:
         """Seconds to the next read of a page, or to the next look at one that the policy gives up."""
-        interval = self.bandwidth.interval(by.importance, by.rate, by.belief)
+        interval = self.bandwidth.at_site(page, self.bandwidth.interval(by.importance, by.rate, by.belief))
         if interval.term == "chance":
             self.bandwidth.dated(interval, by.rate)
         return self.bandwidth.wait(interval, page, row.reads if row is not None else 0)
@@ -217,7 +222,11 @@ class Schedule:
     # -- what is learned without a read --------------------------------------------------------------------------
 
     def put_due(self, page: LocalPage, due: int, hastened: bool = True) -> None:
-        """Date a page anew. hastened: because something is known of it; else by its interval."""
+        """Date a page anew, not sooner than its site allows. hastened: because something is known of it; else by its
+        interval."""
+        if floor := self.bandwidth.bounds(page).floor:
+            row = self.partition.row(page)
+            due = max(due, second(row.last_read + floor)) if row is not None else due
         self._hasten(page, hastened)
         if self.refreshing:
             self.due_queue.put(page, due)
@@ -344,9 +353,8 @@ class Dating:
         model, backed = self.change_model, self._backed(pages)
         reads = [model.learn(order.page, order.report, order.visit, order.row) for order in settled]
         rates = model.rates([record.belief for record in reads])
-        for order, importance, r, ticks, record, (rate, code) in zip(
-            settled, flow, guided, backed, reads, rates, strict=True
-        ):
+        weighed = []
+        for order, importance, r, record, (rate, _) in zip(settled, flow, guided, reads, rates, strict=True):
             capped = model.capped(record.belief, rate)
             changes = capped or rate
             weight, pace = r, changes
@@ -354,7 +362,12 @@ class Dating:
                 weight, pace = basis(id_of(order.page), weight, pace)
             alone = weight == importance and pace == changes
             dated_by = Basis(weight, pace, record.belief, changes, alone, self._timed(order, record))
-            due, heavy = self.schedule.date(order.page, order.report, order.visit, order.row, dated_by, now)
+            weighed.append((dated_by, capped, self.schedule.weigh(order.page, order.visit, order.row, dated_by)))
+        self.schedule.bandwidth.renew(now)  # once: a small crawl's S moves with each page
+        for order, importance, ticks, record, (rate, code), (dated_by, capped, heavy) in zip(
+            settled, flow, backed, reads, rates, weighed, strict=True
+        ):
+            due = self.schedule.date(order, dated_by, heavy, now)
             row = next_row(order.report, order.visit, order.row, record.belief, rate, heavy, order.fault)
             marks = order.row.marks if order.row is not None else ()
             if row.reads:

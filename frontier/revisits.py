@@ -118,7 +118,7 @@ class Revisits:
     def take(self, now: float, room: int) -> Found:
         """At most `room` pages; each is to be ordered before the next is asked for."""
         self._room = room
-        yield from self._counted(self._at_random(self.audits))
+        yield from self._counted(self._at_random(self.audits, now))
         yield from self._counted(self._lined(now))
         yield from self._counted(self._due(now))
         if self.schedule.ahead is not None:
@@ -134,11 +134,13 @@ class Revisits:
                 standing.pay(1)
             yield page
 
-    def _at_random(self, audits: Audits) -> Found:
+    def _at_random(self, audits: Audits, now: float) -> Found:
         """Pages at random, beside the plan: a full host takes them, too, or what it has to read would be left out."""
         for page in audits.choose(self._room):
-            if self._may_refresh(page):
-                yield page, self.partition.row(page)
+            row = self.partition.row(page)
+            soon = row is not None and now < row.last_read + self.schedule.bandwidth.bounds(page).floor
+            if not soon and self._may_refresh(page):
+                yield page, row
             else:
                 audits.lost(page)
 
@@ -225,9 +227,9 @@ class Revisits:
         best = choose(-due, columns["host"][pages], CANDIDATES * places, LOOKS)
         for page in local_pages(pages[best]):
             row = self.partition.row(page)
-            if row is None or not row.weight or bandwidth.is_early(row, now):
+            if row is None or not row.weight or bandwidth.is_early(page, row, now):
                 continue
-            yield (now - row.last_read) / bandwidth.of_row(row).seconds, page, row
+            yield (now - row.last_read) / bandwidth.of_row(page, row).seconds, page, row
 
     def _spend(self, page: LocalPage) -> None:
         if self.partition.states[page] != _DISALLOWED:  # to ask robots.txt again is no read
@@ -246,7 +248,7 @@ class Revisits:
             self.schedule.ahead.put_after(page, LONGEST, self.partition.hosts_of[page])
             return True
         row = self.partition.row(page)
-        wait = self.schedule.bandwidth.of_row(row).seconds if row is not None and row.weight else 0.0
+        wait = self.schedule.bandwidth.of_row(page, row).seconds if row is not None and row.weight else 0.0
         self.schedule.put_due(page, second(now + max(wait, PUT_OFF)), hastened=False)
         return True
 

@@ -98,6 +98,8 @@ class Scheduler:
         self.bottleneck = Bottleneck(partition, self.host_limits)
         self.scope_change = scope_change
         """what a change of scope has not reached yet"""
+        self._outbox_full = False
+        """no new page is ordered: what they lead to could not leave (outbox.py)"""
         self._now = 0.0
         self._busy = False
         """at the last turn there was more to read than went out"""
@@ -142,13 +144,16 @@ class Scheduler:
             return 0.0
         credit = self.due_queue.next_credit(self._now) if self.revisits.host_queues else math.inf
         opens = min((until for until, _ in self.host_limits.until.values()), default=math.inf)
-        new = self._next_new() if self.bandwidth.covers_all and self.discovery.ready else math.inf
+        covered = self.bandwidth.covers_all and self.discovery.ready and not self._outbox_full
+        new = self._next_new() if covered else math.inf
         return min(self.schedule.next_time(self._now), credit, opens, self.deadlines.next_time(self._now), new)
 
     @property
     def may_discover(self) -> bool:
         """Do unread pages wait that the bandwidth allows to be read now?"""
-        return self.discovery.waiting > 0 and (not self.bandwidth.covers_all or self._next_new() <= self._now)
+        if self._outbox_full or not self.discovery.waiting:
+            return False
+        return not self.bandwidth.covers_all or self._next_new() <= self._now
 
     def _next_new(self) -> float:
         """Return when a new page may be read out of the bandwidth that covers them."""
@@ -187,7 +192,7 @@ class Scheduler:
         self.discovery.count(reads)
         self.gamma.renew(now, self.discovery.reads, self.bandwidth)
         new = self.discovery.waiting > 0 and not self.discovery.poor_only
-        contested = self.schedule.refreshing and (new or self.bandwidth.unread_elsewhere > 0)
+        contested = self.schedule.refreshing and (new or self.bandwidth.unread_elsewhere > 0) and not self._outbox_full
         self.bandwidth.share_out(self.gamma.refresh_share(contested, self.bandwidth.own))
 
     def drop(self, page: LocalPage, epoch: int) -> None:
@@ -222,9 +227,9 @@ class Scheduler:
 
     # -- orders --------------------------------------------------------------------------------------------------
 
-    def orders(self, now: float, room: int) -> list[FetchOrder]:
+    def orders(self, now: float, room: int, outbox_full: bool = False) -> list[FetchOrder]:
         """The orders of this turn, most urgent first; at most `room` of them. Within a commit group."""
-        self._now = now
+        self._now, self._outbox_full = now, outbox_full
         if self.host_limits.on:
             for host in self.host_limits.renew(now):
                 self.resume(host)
@@ -342,7 +347,9 @@ class Scheduler:
         return self.partition.states[page] in _NEVER
 
     def _allowed_new(self, now: float) -> int:
-        """Return how many new pages the bandwidth allows now: discovery's part by gamma, and what refresh leaves."""
+        """Return how many new pages are allowed: of a bandwidth discovery's part by gamma, and what refresh leaves."""
+        if self._outbox_full:
+            return 0
         if not self.bandwidth.covers_all:
             return ORDERS_OUT
         self.new_pages.advance(now, self._for_new_pages)

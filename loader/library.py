@@ -25,6 +25,10 @@ class StoredPart:
     """canonical target of a redirect"""
 
 
+LOST = StoredPart()
+"""one that is never to be had"""
+
+
 class Library(Protocol):
     """Asked from one thread at a time."""
 

@@ -34,6 +34,7 @@ Keys are a prefix byte, then big-endian numbers: order lives in the key.
                                             birth of pages (opic/cash.py)
     n CHANGE   u64 number                   a change of a page                  follow the changes
     N SINK     name                         how far a sink of changes has come  take up the sinks
+    P FAULTS   u32 page                     what plug-ins failed at, last read  explain
 
 Pages and hosts are local numbers of the partition (the low 32 bits of a page id). A number outside its width is a
 ValueError (ours); a stored key that is not of its layout is a MachineError (the disk's).
@@ -194,12 +195,13 @@ WAIT = NumberKey[LocalPage](b"g", 4)
 BIRTHS = NumberKey[int](b"z", 4)
 CHANGE = NumberKey[int](b"n", 8)
 SINK = TextKey(b"N")
+FAULTS = NumberKey[LocalPage](b"P", 4)
 
 LAYOUTS: tuple[NumberKey[Any] | PairKey | TextKey | VersionKey | DigestKey, ...] = (
     META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, WANTED, JOURNAL, OUTBOX, INBOX,
     DOCUMENT, VERSIONS, BODY, COUNT, PLAN,
     PUBLISHED, SUBSCRIPTION, KEYED, TOPIC, STANDING, DOMAIN, WAIT, BIRTHS,
-    CHANGE, SINK,
+    CHANGE, SINK, FAULTS,
 )  # fmt: skip
 
 # Values

@@ -58,7 +58,7 @@ NAMES = {
 
 FLAG_BITS = 0xFFFF_FFFF
 """all bits of the column `flags`: those of the core are the low 16 (0x0100 ... 0x8000 are free), those of optional
-features the high 16 (0x0200_0000 and above are free)"""
+features the high 16 (0x0400_0000 and above are free)"""
 LEASED = 0x0001
 """flag: an order for the page is out"""
 WANTED = 0x0002
@@ -85,6 +85,8 @@ LEADS = 0x0080_0000
 """flag: a page that it links to is SOUGHT; of a page that was never read: one that LEADS shows it"""
 ABSENT = 0x0100_0000
 """flag: the stream of changes ([changes] record) has it as gone"""
+FAULTY = 0x0200_0000
+"""flag: a plug-in failed at its last read, its FAULTS row is stored"""
 
 COLUMNS: dict[str, np.dtype[Any]] = {
     "cash": np.dtype(np.int64),

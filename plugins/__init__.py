@@ -9,6 +9,7 @@
     totals/      one bandwidth, K and gamma for all partitions, of one node or of many
     sites/       [[sites]] in `xyro why`
     identity/    `xyro identity`
+    faults/      what plug-ins of installed packages failed at, in `xyro why`
     view_extensions.py   what they add to audit and status
 
 Each is made for one partition and knows that one alone: what concerns others goes by messages, what a crawl has once is
@@ -51,6 +52,8 @@ def extensions(settings: Settings) -> Sequence[Extension]:
     if settings.publish.websub:
         found.append(_hubs)
     found.append(lambda frontier: _values(frontier, settings))
+    if settings.opic.values or settings.fetch.parsers:
+        found.append(_faults)
     if settings.metrics.serve or settings.metrics.listen:
         found.append(_read_counts)
     if settings.sites:
@@ -86,6 +89,10 @@ def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
         from xyro.plugins.clusters.page_clusters import PageClusters
 
         found.append(PageClusters(frontier, settings.clusters, settings.crawl.fold_slashes))
+    if settings.opic.values or settings.fetch.parsers:
+        from xyro.plugins.faults.plug_in_faults import FaultAnswers
+
+        found.append(FaultAnswers(frontier, services))
     if settings.opic.values:
         from xyro.plugins.focus.value_column import ValueAnswers
 
@@ -146,6 +153,12 @@ def _values(frontier: Frontier, settings: Settings) -> object:
     from xyro.plugins.focus.value_column import ValueColumn
 
     return ValueColumn(frontier, settings.opic.values)
+
+
+def _faults(frontier: Frontier) -> object:
+    from xyro.plugins.faults.plug_in_faults import PlugInFaults
+
+    return PlugInFaults(frontier)
 
 
 def _changes(frontier: Frontier, settings: Settings) -> object:

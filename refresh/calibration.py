@@ -9,7 +9,13 @@ probability p(s), adds
                                 not known what the model expects of such reads, int p / p(tau)
     kappa = Q / P               changes came kappa times as often as believed; freshness = 1 - kappa (1 - the model's)
 
-So a page's reads weigh by the time that they stand for, and pages read often do not drown the others. The sums fade:
+So a page's reads weigh by the time that they stand for, and pages read often do not drown the others. Pages of one rate
+are believed for one reason, such as a prior that fits an archive and not the articles beside it, and are wrong
+together: each octave of rates has a kappa of its own, drawn to that of all pages by DOUBT, and freshness is 1 - sum
+over octaves of kappa x the model's staleness. In two weeks of a news site, computed without HTTP, at a read for 20, 5
+and 1 pages a day, a day's freshness is off by .031, .031 and .025 in the mean, with one kappa by .086, .045 and .026;
+the reads of one such fortnight over HTTP, taken in again: .090 beside .105. In worlds without such kinds it is as
+before. No kappa sees pages that are stale and not read: where dates are far off it hears of them late. The sums fade:
 what MEMORY typical changes ago was expected counts 1/e, or as many as there are stale pages, where these are more
 (`remember`: kappa is then about as exact as a moment's freshness can be); in a young crawl what SHARE of all changes
 ago was, so a cold beginning, when intervals are short and beliefs are the prior, is soon forgotten. Until changes
@@ -35,8 +41,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import astuple, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyro.refresh.rate_belief import octave
+
+Reals = NDArray[np.float64]
 
 MEMORY = 50.0
 """expected changes of typical weight that count at least: on histories replayed at 1 and 5 % a day the mean error is
@@ -65,19 +78,53 @@ class Headline(NamedTuple):
 
 
 @dataclass(slots=True)
-class Calibration:
-    """The sums over the reads of one partition, or of several (`merge`). 11 numbers, 3 us a read."""
+class ReadSums:
+    """The fading sums over some reads, of one partition or of several (`merge`)."""
 
     believed: float = 0.0
     """P: importance x days stale, by belief"""
-    rated: float = 0.0
-    """the same where each page's rate is taken for known"""
     seen: float = 0.0
     """Q: importance x days stale, by what reads found"""
     weights: float = 0.0
     """sum of importance x days between reads, each times its part of P: over P, the weight of a typical change"""
     changes: float = 0.0
     """changes of typical weight expected so far; this one does not fade"""
+
+    def expected(self, stake: float, believed: float) -> float:
+        """Changes of typical weight that were expected of a read."""
+        return believed * (self.believed + believed) / (self.weights + stake * believed)
+
+    def add(self, stake: float, believed: float, seen: float, memory: float) -> float:
+        """Add a read; return what is left of those before."""
+        count = self.expected(stake, believed)
+        self.changes += count
+        fade = math.exp(-count / max(min(memory, SHARE * self.changes), SHORTEST))
+        self.believed = fade * self.believed + believed
+        self.seen = fade * self.seen + seen
+        self.weights = fade * self.weights + stake * believed
+        return fade
+
+    def over(self, expected: float, towards: float = 1.0) -> float:
+        """Return what was seen over this, drawn towards a factor by DOUBT."""
+        typical = DOUBT * self.weights / self.believed if self.believed > 0.0 else 1.0
+        return (self.seen + towards * typical) / (expected + typical)
+
+    def merge(self, other: ReadSums) -> None:
+        """Take the reads of another partition in."""
+        self.believed += other.believed
+        self.seen += other.seen
+        self.weights += other.weights
+        self.changes += other.changes
+
+
+@dataclass(slots=True)
+class Calibration:
+    """The sums over the reads of one partition, or of several (`merge`). 11 numbers, 4 an octave; 4 us a read."""
+
+    whole: ReadSums = field(default_factory=ReadSums)
+    octaves: dict[int, ReadSums] = field(default_factory=dict)
+    rated: float = 0.0
+    """P where each page's rate is taken for known"""
     grains: float = 0.0
     """sum of importance x its part of Q"""
     excess: float = 0.0
@@ -91,28 +138,24 @@ class Calibration:
     memory: float = MEMORY
     """changes of typical weight that count"""
 
-    def read(self, stake: float, believed: float, rated: float, seen: float, importance: float) -> None:
-        """Take a read in, before its page's belief learns from it. All but the last in importance x days.
+    def read(self, stake: float, believed: float, rated: float, seen: float, importance: float, rate: float) -> None:
+        """Take a read in, before its page's belief learns from it. The first four in importance x days.
 
         stake: since the read before; the others are those of it that the copy was stale, by belief, by the believed
-        rate as if it were known, and by what the read found.
+        rate as if it were known, and by what the read found. rate: by which it was dated, changes a day.
         """
         if not (stake > 0.0 and believed > 0.0):
             return
-        weights = self.weights + stake * believed
-        count = believed * (self.believed + believed) / weights
-        self.changes += count
+        count = self.whole.expected(stake, believed)
         self._compare(seen, self.kappa * believed, math.exp(-count / (WAVES * self.memory)))
-        fade = math.exp(-count / max(min(self.memory, SHARE * self.changes), SHORTEST))
-        self.believed = fade * self.believed + believed
+        fade = self.whole.add(stake, believed, seen, self.memory)
         self.rated = fade * self.rated + rated
-        self.seen = fade * self.seen + seen
-        self.weights = fade * self.weights + stake * believed
         self.grains = fade * self.grains + importance * seen
+        self.octaves.setdefault(octave(rate), ReadSums()).add(stake, believed, seen, self.memory)
 
     def remember(self, stale: float) -> None:
         """So much importance is stale by the model: kappa is to rest on as many changes as there are stale pages."""
-        self.memory = max(MEMORY, stale * self.seen / self.grains) if self.grains > 0.0 else MEMORY
+        self.memory = max(MEMORY, stale * self.whole.seen / self.grains) if self.grains > 0.0 else MEMORY
 
     def _compare(self, seen: float, expected: float, fade: float) -> None:
         """Compare a read with those just before it."""
@@ -123,11 +166,10 @@ class Calibration:
 
     def merge(self, other: Calibration) -> None:
         """Take the reads of another partition in."""
-        self.believed += other.believed
+        self.whole.merge(other.whole)
+        for number, sums in other.octaves.items():
+            self.octaves.setdefault(number, ReadSums()).merge(sums)
         self.rated += other.rated
-        self.seen += other.seen
-        self.weights += other.weights
-        self.changes += other.changes
         self.grains += other.grains
         self.waves += other.waves
         self.squares += other.squares
@@ -135,45 +177,65 @@ class Calibration:
 
     @property
     def kappa(self) -> float:
-        """Changes seen over changes believed; 1 before any read."""
-        return self._over(self.believed)
+        """Changes seen over changes believed, of all pages; 1 before any read."""
+        return self.whole.over(self.whole.believed)
 
     @property
     def by_rates(self) -> float:
         """Changes seen over those that known rates would have had."""
-        return self._over(self.rated)
+        return self.whole.over(self.rated)
 
-    def _over(self, expected: float) -> float:
-        typical = DOUBT * self.weights / self.believed if self.believed > 0.0 else 1.0
-        return (self.seen + typical) / (expected + typical)
+    def kappa_of(self, number: int) -> float:
+        """Return the same of one octave."""
+        sums = self.octaves.get(number)
+        return self.kappa if sums is None else sums.over(sums.believed, self.kappa)
 
-    def fresh(self, model: float) -> float:
-        """The model's freshness, or a page's probability of being fresh, put right."""
-        return corrected(model, self.kappa)
+    def fresh(self, model: float, rate: float) -> float:
+        """A page's probability of being fresh by the model, put right; rate: as of `read`."""
+        return corrected(model, self.kappa_of(octave(rate)))
 
-    def headline(self, model: float, importance: float) -> Headline:
-        """The model's freshness of now put right, with its interval (0 to 1 without reads). importance: of all."""
-        fresh = self.fresh(model)
-        stale = 1.0 - fresh
-        if self.believed <= 0.0 or importance <= 0.0:
+    def ratio(self, stale: Reals) -> float:
+        """The mean of kappa over what is stale by the model, by octave (rate_belief.py)."""
+        whole = float(stale.sum())
+        return sum(self.kappa_of(n) * s for n, s in enumerate(stale.tolist())) / whole if whole > 0.0 else self.kappa
+
+    def headline(self, stale: Reals, importance: float) -> Headline:
+        """The model's freshness of now put right, with its interval (0 to 1 without reads).
+
+        stale: importance that is stale by the model, by octave; importance: of all, above 0.
+        """
+        fresh = corrected(1.0 - float(stale.sum()) / importance, self.ratio(stale))
+        off, whole = 1.0 - fresh, self.whole
+        if whole.believed <= 0.0:
             return Headline(fresh, 0.0, 1.0)
-        grain = min(self.grains / self.seen / importance, 1.0) if self.seen > 0.0 else 0.0
+        grain = min(self.grains / whole.seen / importance, 1.0) if whole.seen > 0.0 else 0.0
         together = max(self.waves / self.squares, 0.0) if self.squares > 0.0 else 0.0
-        rests_on = DOUBT + self.believed * self.believed / self.weights
-        relative = together + (1.0 + together) / (2.0 * rests_on) + grain * fresh / max(stale, grain, LEAST)
+        rests_on = DOUBT + whole.believed * whole.believed / whole.weights
+        relative = together + (1.0 + together) / (2.0 * rests_on) + grain * fresh / max(off, grain, LEAST)
         shape = max(1.0 / relative, LUMPIEST)
         low, high = (max(1.0 - 1.0 / (9.0 * shape) + z / (3.0 * math.sqrt(shape)), 0.0) ** 3 for z in (-Z, Z))
-        return Headline(fresh, max(1.0 - stale * max(high, 1.0), 0.0), min(1.0 - stale * min(low, 1.0) + grain, 1.0))
+        return Headline(fresh, max(1.0 - off * max(high, 1.0), 0.0), min(1.0 - off * min(low, 1.0) + grain, 1.0))
 
-    def dump(self) -> dict[str, float]:
-        return {name: getattr(self, name) for name in self.__slots__}
+    def dump(self) -> dict[str, Any]:
+        """Return it as plain values; the sums of an octave as a list that begins with its number."""
+        octaves = [[number, *astuple(sums)] for number, sums in self.octaves.items()]
+        return {
+            **{name: getattr(self, name) for name in self.__slots__},
+            "whole": astuple(self.whole),
+            "octaves": octaves,
+        }
 
     @classmethod
-    def load(cls, state: Mapping[str, float] | None) -> Calibration:
+    def load(cls, state: Mapping[str, Any] | None) -> Calibration:
         """Take over what `dump` gave; None: a directory from before there was any."""
-        if state and "changes" not in state:  # of a version that remembered the same length from the first read on
-            return cls(**state, changes=MEMORY / SHARE)
-        return cls(**state) if state else cls()
+        if not state:
+            return cls()
+        if "whole" in state:
+            octaves = {number: ReadSums(*sums) for number, *sums in state["octaves"]}
+            return cls(**{**state, "whole": ReadSums(*state["whole"]), "octaves": octaves})
+        old = {"changes": MEMORY / SHARE, **state}  # of a version with one kappa for all pages
+        whole = ReadSums(*(old.pop(name) for name in ("believed", "seen", "weights", "changes")))
+        return cls(whole, **old)
 
 
 def corrected(freshness: float, kappa: float) -> float:

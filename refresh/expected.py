@@ -5,8 +5,9 @@ believed of it (rate_belief.py).
 
 Summed over millions of pages of different ages this has to be kept, not computed. exp(-lambda age) of one rate decays
 by the same factor for pages of any age, so the sketch keeps one number for each of the NODES rates: the sum over pages
-of importance x share of that rate x exp(-rate age). A read takes a page out with what it has decayed to and puts it in
-anew. Obsolescence, the sum of r lambda age, is linear in the time and needs two sums.
+of importance x share of that rate x exp(-rate age). Pages are summed by the octave of their rate, for the belief may be
+off by another factor in each (calibration.py). A read takes a page out with what it has decayed to and puts it in anew.
+Obsolescence, the sum of r lambda age, is linear in the time and needs two sums.
 
 Invariant: the sums are those over the pages as they are now (`Expected.of`); those of importance and of weights are
 integers and exact, the decaying ones forget their rounding as they decay. A page is taken out with the very numbers
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.refresh.rate_belief import LEAST, NODES, RATES, PageBelief, shares_of_pages
+from xyro.refresh.rate_belief import LEAST, NODES, OCTAVES, RATES, PageBelief, octave, shares_of_pages
 from xyro.refresh.rate_sums import DAY
 
 Reals = NDArray[np.float64]
@@ -60,14 +61,14 @@ class DatedPage(NamedTuple):
 
 
 class Expected:
-    """`replace` as pages are read; `freshness` and `obsolescence` at any time. 2 us a page, 408 bytes of state."""
+    """`replace` as pages are read; `freshness` and `obsolescence` at any time. 2 us a page, 408 bytes an octave."""
 
     def __init__(self) -> None:
-        self._fresh: Reals = np.zeros(NODES)
-        """sum of importance x belief x exp(-rate age), by node"""
+        self._fresh: Reals = np.zeros((OCTAVES, NODES))
+        """sum of importance x belief x exp(-rate age), by octave and node"""
         self._time = 0.0
         """the moment of these sums, seconds"""
-        self._importance = 0
+        self._importance = [0] * OCTAVES
         self._weights = 0
         """sum of w^2 = r lambda"""
         self._read = 0
@@ -99,17 +100,19 @@ class Expected:
         powers = ((read - self._time) / DAY)[:, None] * RATES
         np.maximum(powers, LEAST, out=powers)
         shares *= np.exp(powers, out=powers)
-        self._fresh += sign * (np.array(importance) @ shares)
-        for page, r in zip(pages, importance, strict=True):
+        shares *= sign * np.array(importance)[:, None]
+        octaves = [octave(page.pace) for page in pages]
+        np.add.at(self._fresh, octaves, shares)
+        for page, r, number in zip(pages, importance, octaves, strict=True):
             steps = _steps(page.weight * page.weight)
-            self._importance += sign * _steps(r)
+            self._importance[number] += sign * _steps(r)
             self._weights += sign * steps
             self._read += sign * steps * int(page.read)
 
     def _advance(self, now: float) -> None:
         """Let time pass; a clock that was set back waits."""
         if now > self._time:
-            if self._importance:
+            if any(self._importance):
                 self._fresh *= np.exp((self._time - now) / DAY * RATES)
             self._time = now
 
@@ -117,7 +120,7 @@ class Expected:
         """Take the pages of another partition in."""
         self._advance(other._time)
         self._fresh += other._fresh * np.exp((other._time - self._time) / DAY * RATES)
-        self._importance += other._importance
+        self._importance = [own + theirs for own, theirs in zip(self._importance, other._importance, strict=True)]
         self._weights += other._weights
         self._read += other._read
 
@@ -126,47 +129,50 @@ class Expected:
     @property
     def importance(self) -> float:
         """Sum of r over the refreshed pages."""
-        return self._importance / SCALE
+        return sum(self._importance) / SCALE
 
     def freshness(self, now: float) -> float | None:
         """Share of importance whose copy is expected to be as the page is; None without pages."""
-        if not self._importance:
+        if not any(self._importance):
             return None
-        passed = max(0.0, now - self._time) / DAY
-        fresh = float((self._fresh * np.exp(-passed * RATES)).sum())
-        return min(max(fresh / self.importance, 0.0), 1.0)
+        return 1.0 - float(self.stale(now).sum()) / self.importance
 
-    def stale(self, now: float) -> float:
-        """Sum of r over the pages whose copy is expected to be out of date."""
-        fresh = self.freshness(now)
-        return 0.0 if fresh is None else self.importance * (1.0 - fresh)
+    def stale(self, now: float) -> Reals:
+        """Sum of r over the pages whose copy is expected to be out of date: float64[OCTAVES], each at least 0."""
+        passed = max(0.0, now - self._time) / DAY
+        importance = np.array(self._importance) / SCALE
+        found: Reals = np.clip(importance - self._fresh @ np.exp(-passed * RATES), 0.0, importance)
+        return found
 
     def obsolescence(self, now: float) -> float | None:
         """Changes expected to be missed per page, weighted by importance: sum r lambda age / sum r."""
-        if not self._importance:
+        if not any(self._importance):
             return None
         missed = self._weights * math.floor(max(now, self._time)) - self._read
-        return max(missed / DAY / self._importance, 0.0)
+        return max(missed / DAY / sum(self._importance), 0.0)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """Sums that may not fit in 64 bits are text."""
-        whole = [str(self._importance), str(self._weights), str(self._read)]
-        return {"at": self._time, "whole": whole, "fresh": self._fresh.astype("<f8").tobytes()}
+        """Of the octaves that have pages, by their numbers. Sums that may not fit in 64 bits are text."""
+        filled = [number for number, importance in enumerate(self._importance) if importance]
+        octaves = [(n, str(self._importance[n]), self._fresh[n].astype("<f8").tobytes()) for n in filled]
+        return {"at": self._time, "whole": [str(self._weights), str(self._read)], "octaves": octaves}
 
     @staticmethod
     def reads(state: Mapping[str, Any]) -> bool:
-        """Tell whether this is a dump of these nodes; an older version had others."""
-        return len(state["fresh"]) == 8 * NODES
+        """Tell whether this is a dump of these nodes; an older version had others, or no octaves."""
+        return "octaves" in state and all(len(fresh) == 8 * NODES for *_, fresh in state["octaves"])
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Expected:
         """Take over what `dump` gave."""
         found = cls()
         found._time = state["at"]
-        found._importance, found._weights, found._read = map(int, state["whole"])
-        found._fresh = np.frombuffer(state["fresh"], "<f8").astype(np.float64)
+        found._weights, found._read = map(int, state["whole"])
+        for number, importance, fresh in state["octaves"]:
+            found._importance[number] = int(importance)
+            found._fresh[number] = np.frombuffer(fresh, "<f8")
         return found
 
 

@@ -57,6 +57,8 @@ LN = math.log(2.0) * np.linspace(SLOWEST, FASTEST, NODES)
 """ln of the nodes' rates"""
 RATES: Reals = np.exp(LN)
 ROOTS: Reals = np.sqrt(RATES)
+LOWEST_OCTAVE, OCTAVES = -9, 14
+"""octaves of rates that are summed apart: 2^-9 to 2^5 changes a day, the ends take in what lies beyond"""
 NU = 9.0
 """degrees of freedom of the prior. 6 learns faster and over-reads, a normal distribution is too slow."""
 GRID = 32
@@ -358,6 +360,11 @@ def _normal(powers: Reals) -> Reals:
     np.exp(powers, out=powers)
     powers /= powers.sum(axis=-1, keepdims=True)
     return powers
+
+
+def octave(rate: float) -> int:
+    """The number of the octave of rates (changes a day, above 0) that a page belongs to: 0 to OCTAVES - 1."""
+    return min(max(math.frexp(rate)[1] - 1 - LOWEST_OCTAVE, 0), OCTAVES - 1)
 
 
 def codes(shares: Reals) -> list[int]:

@@ -47,6 +47,7 @@ PLUGINS = (
     "plugins.sites",
     "plugins.dashboard",
     "plugins.identity",
+    "plugins.faults",
 )
 FACE = (*NODE, *PLUGINS, "plugins", "service.cluster")
 SERVICE = (*FACE, "service.api", "library", "service.cli")

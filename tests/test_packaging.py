@@ -31,6 +31,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests import layers
+from xyro import VERSION
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -354,3 +355,8 @@ def test_licence_version_and_change_log_agree() -> None:
     assert "Apache License" in licence and "Version 2.0, January 2004" in licence
     version = PROJECT["project"]["version"]
     assert re.search(rf"^## \[.*{re.escape(version)}", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+
+
+def test_the_version_in_the_code_is_the_one_declared():
+    """A constant in the code, for the metadata of installed packages cost each start more than any module of ours."""
+    assert PROJECT["project"]["version"] == VERSION

@@ -1,21 +1,33 @@
-"""Plug-ins that installed packages offer: entry points of the groups `xyro.values` and `xyro.sinks`, by name."""
+"""Plug-ins that installed packages offer: entry points of the groups below, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any
 
 from xyro.wire.errors import InputError
 
+PARSERS = "xyro.parsers"
+"""callables of a page that return its links and text (xyro/page_plug_ins.py)"""
 VALUES = "xyro.values"
-"""callables of a page that return which share of its importance it passes on (xyro/page_values.py)"""
+"""callables of a page that return which share of its importance it passes on (xyro/page_plug_ins.py)"""
+POLICIES = "xyro.policies"
+"""makers of rules that `xyro lab refresh` compares (lab/refresh/rules.py)"""
 SINKS = "xyro.sinks"
 """callables that take a list of changes (plugins/changes/sink_targets.py)"""
 
 
+def is_offered(group: str, name: str) -> bool:
+    """Tell whether an installed package offers a plug-in of this name."""
+    from importlib.metadata import entry_points
+
+    return bool(entry_points(group=group, name=name))
+
+
 def plug_in(group: str, name: str) -> Callable[..., Any]:
     """Import the plug-in. InputError: no installed package offers it, or it cannot be imported."""
+    from importlib.metadata import entry_points  # 10 ms, which a crawl without plug-ins does not need
+
     offered = {found.name: found for found in entry_points(group=group)}
     if name not in offered:
         others = ", ".join(sorted(offered)) or "none"

@@ -39,7 +39,9 @@ An order's life:
                    where [keep] asks for it: the answer as it came, in a WARC file; mended after a kill; found again
     page_text.py, page_blocks.py, text_libraries.py
                    and its main text, as Markdown
-    page_values.py where [opic] values names a plug-in: the share of its importance that it passes on
+    page_plug_ins.py
+                   where [fetch] parsers or [opic] values name a plug-in: its links and text, the share of its
+                   importance that it passes on
     answer.py, headers.py, reports.py
                    what came (of the headers those that are read here) and the policy become the report
 
@@ -61,7 +63,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xyro.answer import Answer as Answer
     from xyro.guard import Guard as Guard
-    from xyro.page_values import ReadPage as ReadPage
+    from xyro.page_plug_ins import ParsedPage as ParsedPage
+    from xyro.page_plug_ins import ReadPage as ReadPage
     from xyro.pool import Pool as Pool
     from xyro.reader import Reader as Reader
     from xyro.reader import ReaderOptions as ReaderOptions
@@ -70,6 +73,8 @@ if TYPE_CHECKING:
     from xyro.wire.messages import FetchOrder as FetchOrder
     from xyro.wire.messages import PageReport as PageReport
 
+VERSION = "0.1.0"
+"""as pyproject.toml has it: to ask the installed package takes 10 ms of each start"""
 NAMES = {
     "Answer": "xyro.answer.Answer",
     "Crawl": "xyro.library.crawl_directory.CrawlDirectory",
@@ -81,7 +86,8 @@ NAMES = {
     "PageReport": "xyro.wire.messages.PageReport",
     "Pool": "xyro.pool.Pool",
     "Reader": "xyro.reader.Reader",
-    "ReadPage": "xyro.page_values.ReadPage",
+    "ParsedPage": "xyro.page_plug_ins.ParsedPage",
+    "ReadPage": "xyro.page_plug_ins.ReadPage",
     "ReaderOptions": "xyro.reader.ReaderOptions",
     "crawl": "xyro.library.page_crawl.crawl",
     "open": "xyro.library.crawl_directory.CrawlDirectory",

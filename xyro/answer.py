@@ -47,7 +47,9 @@ class Answer:
     body: bytes | None = None
     """the whole body, kept only for XML and DTD (it goes on to a loader)"""
     value: float = 1.0
-    """share of its importance that the page passes on, by a plug-in (xyro/page_values.py)"""
+    """share of its importance that the page passes on, by a plug-in (xyro/page_plug_ins.py)"""
+    plug_in_faults: tuple[str, ...] = ()
+    """what plug-ins failed at, and how"""
     contents: bytes = b""
     """what was kept of it (xyro/page_archive.py: PageContents), where something is"""
     bytes: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +24,12 @@ LARGE = 4
 """sitemaps at a time that may go past the cap for bodies; long pages at a time"""
 LEAST = 1 / 20
 """of the patience with a long page, however many wait: .5 s"""
+PART = 8 * 1024
+"""bytes of a long page that are parsed before others have their turn: 2 ms, if all of them are links"""
+IDLE = 0.0002
+"""seconds: a turn of the event loop that took less had nothing else to do"""
+OTHERS = 8
+"""times as long as such a part took others may go on, then the next one has its turn all the same"""
 
 
 def _codings(headers: Mapping[str, str]) -> str:
@@ -184,10 +190,23 @@ class LongPages:
     def __init__(self, patience: float, clock: Clock) -> None:
         self._patience = patience
         self._clock = clock
-        self.turn = asyncio.Lock()
+        self._turn = asyncio.Lock()
         """held while a piece of one of them is parsed: the loop is everybody's"""
         self._places = asyncio.Semaphore(LARGE)
         self._waiting = 0
+
+    async def feed(self, parse: Callable[[bytes], object], piece: bytes) -> None:
+        """Parse a piece in parts: each when nobody else has anything to do, or has had OTHERS times as long."""
+        async with self._turn:
+            for start in range(0, len(piece), PART):
+                began = self._clock.monotonic()
+                parse(piece[start : start + PART])
+                passed = self._clock.monotonic()
+                end, busy = passed + OTHERS * (passed - began), True
+                while busy:
+                    await asyncio.sleep(0)
+                    before, passed = passed, self._clock.monotonic()
+                    busy = passed - before > IDLE and passed < end
 
     @contextlib.asynccontextmanager
     async def place(self, body: Body) -> AsyncIterator[None]:

@@ -13,15 +13,17 @@ of it: where it is lost, `xyro repair --contents` makes a new one from the WARC 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import PageId
+
+if TYPE_CHECKING:
+    import sqlite3
 
 NAME = "index.sqlite"
 FOLDER = "contents"
@@ -102,6 +104,8 @@ def open_index(directory: Path, *, write: bool = False) -> sqlite3.Connection:
 
     InputError: nothing is kept there. MachineError: it is damaged, or the disk fails.
     """
+    import sqlite3  # 2 ms, which a crawl that keeps nothing does without
+
     path = directory / NAME
     if not write and not path.exists():
         raise InputError(f"{path}: no page's contents are kept; [keep] warc = true or text = true keeps them")

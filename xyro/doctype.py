@@ -22,7 +22,7 @@ from xyro.wire.urls import suffix_of
 SNIFF = 1024
 """First bytes that `kind_of` looks at."""
 
-_HTML = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
+HTML = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _XML = frozenset({"text/xml", "application/xml", "text/xsl", "application/rdf+xml"})
 _JSON = frozenset({"application/feed+json", "application/json"})
 _JSON_FEED = b"jsonfeed.org/version/"
@@ -76,7 +76,7 @@ _W3C_DTD = re.compile(r"https?://www\.w3\.org/|DTD/xhtml|xhtml[\w.-]*\.dtd|about
 def readable(mime: str, url: str) -> bool | None:
     """Tell whether a body of this media type (lower case, no parameters) is worth reading. None: the first bytes
     decide."""
-    if mime in _HTML or mime in _XML or mime in _DTD:
+    if mime in HTML or mime in _XML or mime in _DTD:
         return True
     if mime.endswith("+xml"):
         return not mime.startswith(_NOT_DOCUMENTS)
@@ -95,7 +95,7 @@ def is_sitemap(url: str, head: bytes) -> bool:
 
 def is_gzip(mime: str, url: str, head: bytes) -> bool:
     """Tell whether this body is a packed document (a sitemap.xml.gz), not the document itself."""
-    return head.startswith(GZIP_MAGIC) and mime not in _HTML
+    return head.startswith(GZIP_MAGIC) and mime not in HTML
 
 
 def kind_of(mime: str, url: str, head: bytes) -> Kind:
@@ -104,12 +104,12 @@ def kind_of(mime: str, url: str, head: bytes) -> Kind:
     suffix = suffix_of(url)
     if suffix == "gz":
         suffix = suffix_of(url[: url.lower().rindex(".gz")])
-    if mime in _DTD or (suffix in _DTD_SUFFIXES and mime not in _HTML):
+    if mime in _DTD or (suffix in _DTD_SUFFIXES and mime not in HTML):
         return Kind.DTD
     if mime == "text/html" and b"<?xml" not in head[:64] and b"<rss" not in head and b"<feed" not in head:
         return Kind.HTML  # nearly all of them
     system, root, declares = _opening(head)
-    if mime in _HTML:
+    if mime in HTML:
         if mime == "text/html":
             return Kind.XML if root in _FEED_ROOTS else Kind.HTML
         return Kind.XML if root in _FEED_ROOTS or (system and not _W3C_DTD(system)) else Kind.HTML

@@ -81,7 +81,7 @@ class Exchange:
         """The failure class of an exchange that takes too long, or an empty string. patience: share of the time, above
         0, that it is allowed now."""
         age = now - self.began
-        if age > limits.total:
+        if age > limits.total * patience:
             return "timeout"
         if not self.headed:
             if age > limits.headers * patience:

@@ -11,7 +11,7 @@ A host is in exactly one of these states:
     busy      one of its orders is being read                            release -> waiting or idle
     held      paused by a person, whatever else it is                    resume
 
-A ready host is a newcomer or proven (fetch_queue.py): while newcomers may have no slot, `pop` passes over them.
+A ready host is of a kind (SlotShares): while hosts of its kind may have no slot, `pop` passes over them.
 
 Entries of heaps and rings are not searched for when a host changes state: they are recognised as stale when they come
 up (a heap entry by its stamp, a ring entry by the host's state) and dropped then, so every step is O(log hosts) at
@@ -30,25 +30,40 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from xyro.politeness import Politeness
+from xyro.wire.clock import Clock
 from xyro.wire.messages import FetchOrder, Priority
 
 LEAST_SHARE = 1 / 8
-"""of the slots, for newcomers that all fail"""
+"""of the slots, for unknown hosts that all fail"""
 FEWEST = 2
-"""slots for newcomers, however few there are in all: else a single silent host would hold up all new ones"""
+"""slots for unknown hosts, however few there are in all: else a single silent one would hold up all others"""
 MOST = 7 / 8
-"""of the slots, for newcomers that all answer"""
+"""of the slots, for unknown hosts that all answer"""
 WEIGHT = 1 / 32
-"""of one newcomer in their mean success"""
+"""of one unknown host in their mean success"""
 LEAST_PATIENCE = 2 / 15
 """of every deadline, at the first try: 2 s for a first byte. Half a second more than the slowest of a hundred answers
 of the public web takes"""
+WORTH = 4.0
+"""seconds of a slot that one answer is worth"""
+NOTHING, BEST = 1.0, 5.0
+"""standing of a host that nobody knows, and the most there is: a read that takes WORTH seconds halves any standing"""
+TRIED_FROM, PROVEN_FROM = 1.5, 2.5
+"""least standing: after an answer within 1.3 s; after two within half a second each. 2.7 and 1.6 s keep it"""
+UNKNOWN, TRIED, PROVEN = range(3)
+"""kinds of hosts"""
+KINDS = 3
 REMEMBERED = 1 << 17
-"""proven hosts, 100 bytes each: the one that was proven first is forgotten, and is a newcomer again"""
+"""hosts with a standing, 150 bytes each: the one that answered first is forgotten, and is unknown again"""
 _LEVELS = len(Priority)
 _ORDERED = Priority.ORDERED.value
 _DEADLINE = attrgetter("deadline")
 _REFRESH, _DISCOVER, _SCOUT = Priority.REFRESH.value, Priority.DISCOVER.value, Priority.SCOUT.value
+
+
+def kind_of(standing: float) -> int:
+    """Return the kind of a host that has such a standing."""
+    return (standing >= TRIED_FROM) + (standing >= PROVEN_FROM)
 
 
 class _Host:
@@ -57,7 +72,7 @@ class _Host:
     A line is a list: a deque is 624 bytes if it holds one order, and there are thousands of hosts with few.
     """
 
-    __slots__ = ("busy", "in_rings", "lines", "name", "newcomer", "orders", "paused", "ready", "ready_at", "stamp")
+    __slots__ = ("busy", "in_rings", "kind", "lines", "name", "orders", "paused", "ready", "ready_at", "stamp")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -67,7 +82,7 @@ class _Host:
         self.ready = False
         self.busy = False
         self.paused = False
-        self.newcomer = False
+        self.kind = 0
         """as it was when it became ready"""
         self.in_rings = 0
         """bit R: an entry of this host is in the ring of number R (perhaps a stale one)"""
@@ -95,10 +110,10 @@ class FetchQueue:
         self._owed = 0.0
         """percent points owed to discovery: at 100 it is discovery's turn"""
         self._hosts: dict[str, _Host] = {}
-        self.proven: dict[str, None] = {}
-        """hosts that are no newcomers"""
-        self._rings: tuple[_Ring, ...] = tuple(deque() for _ in range(2 * _LEVELS))
-        """of proven hosts by level, then of newcomers: (when it came in, host)"""
+        self.standing: dict[str, float] = {}
+        """of hosts, in answers (see SlotShares, which writes it); absent: UNKNOWN"""
+        self._rings: tuple[_Ring, ...] = tuple(deque() for _ in range(KINDS * _LEVELS))
+        """of unknown hosts by level, then of those of better kinds: (when it came in, host)"""
         self._entries = 0
         self._waiting: _Heap = []
         self._cooling: _Heap = []
@@ -126,10 +141,14 @@ class FetchQueue:
         """Hosts remembered: with orders, out, held, or with a floor that has not passed."""
         return len(self._hosts)
 
-    def lined(self, newcomers: bool) -> int:
+    def lined(self, kind: int) -> int:
         """About how many hosts of one kind are ready: at least those, at most five times as many."""
-        first = _LEVELS * newcomers
+        first = _LEVELS * kind
         return sum(map(len, self._rings[first : first + _LEVELS]))
+
+    def kind(self, host: str) -> int:
+        """Return the kind of a host by its standing."""
+        return kind_of(self.standing.get(host, NOTHING))
 
     def put(self, order: FetchOrder, host: str) -> None:
         """Queue `order` behind its host's other orders of its level."""
@@ -163,17 +182,17 @@ class FetchQueue:
         self._add(replace(order, raised=False), entry, front=False)
         return True
 
-    def pop(self, now: float, newcomers: bool = True) -> tuple[str, FetchOrder] | None:
+    def pop(self, now: float, least: int = 0) -> tuple[str, FetchOrder] | None:
         """The next order to read and its host, which is busy from here on; None if no host may be read at `now`.
-        newcomers: these may be read, too."""
+        least: kind of host that may be read."""
         if self._waiting and self._waiting[0][0] <= now:
             self._wake(now)
         if self._cooling and self._cooling[0][0] <= now:
             self._forget(now)
-        host, level = self._choose(newcomers)
+        host, level = self._choose(least)
         if host is None:
             return None
-        ring = level + _LEVELS * host.newcomer
+        ring = level + _LEVELS * host.kind
         self._rings[ring].popleft()
         host.in_rings &= ~(1 << ring)
         host.ready = False
@@ -237,10 +256,10 @@ class FetchQueue:
             self._park(entry)
         return dropped
 
-    def wake_at(self, newcomers: bool = True) -> float | None:
+    def wake_at(self, least: int = 0) -> float | None:
         """The earliest moment at which `pop` may succeed, in the past if it may now; None if only `put`, `release` or
         `resume` can change anything."""
-        host, _ = self._choose(newcomers, peek=True)
+        host, _ = self._choose(least, peek=True)
         if host is not None:
             return host.ready_at
         heap = self._waiting
@@ -292,13 +311,13 @@ class FetchQueue:
         """The host's floor has passed: it takes its place in the ring of every level it has orders for."""
         host.ready = True
         host.stamp = 0
-        host.newcomer = host.name not in self.proven
+        host.kind = self.kind(host.name)
         for level, line in enumerate(host.lines):
             if line:
                 self._enter(host, level)
 
     def _enter(self, host: _Host, level: int) -> None:
-        ring = level + _LEVELS * host.newcomer
+        ring = level + _LEVELS * host.kind
         bit = 1 << ring
         if not host.in_rings & bit:
             host.in_rings |= bit
@@ -316,39 +335,37 @@ class FetchQueue:
     def _first(self, number: int) -> tuple[int, _Host] | None:
         """The first entry of a ring; stale ones before it are dropped."""
         ring = self._rings[number]
-        newcomer = number >= _LEVELS
-        level = number - _LEVELS if newcomer else number
+        kind, level = divmod(number, _LEVELS)
         while ring:
             entry = ring[0]
             host = entry[1]
-            if host.ready and host.lines[level] and host.newcomer is newcomer:
+            if host.ready and host.lines[level] and host.kind == kind:
                 return entry
             ring.popleft()
             host.in_rings &= ~(1 << number)
         return None
 
-    def _head(self, level: int, newcomers: bool) -> _Host | None:
-        """The host whose turn it is at `level`: of both kinds, if newcomers may be read, whoever came first."""
-        first = self._first(level) if self._rings[level] else None
-        if newcomers and self._rings[level + _LEVELS]:
-            other = self._first(level + _LEVELS)
-            if other is not None and (first is None or other[0] < first[0]):
-                first = other
+    def _head(self, level: int, least: int) -> _Host | None:
+        """The host whose turn it is at `level`: of the kinds that may be read, whoever came first."""
+        first = None
+        for number in range(level + _LEVELS * least, KINDS * _LEVELS, _LEVELS):
+            if self._rings[number]:
+                other = self._first(number)
+                if other is not None and (first is None or other[0] < first[0]):
+                    first = other
         return None if first is None else first[1]
 
-    def _choose(self, newcomers: bool, peek: bool = False) -> tuple[_Host | None, int]:
+    def _choose(self, least: int, peek: bool = False) -> tuple[_Host | None, int]:
         """The next host and the level of its order; unless `peek`, a choice between the two sides is booked."""
-        rings = self._rings
         for level in (0, 1):
-            if (rings[level] or rings[level + _LEVELS]) and (host := self._head(level, newcomers)) is not None:
+            if self._counts[level] and (host := self._head(level, least)) is not None:
                 return host, level
-        revisits = rings[_REFRESH] or rings[_REFRESH + _LEVELS]
-        refresh = self._head(_REFRESH, newcomers) if revisits else None
+        refresh = self._head(_REFRESH, least) if self._counts[_REFRESH] else None
         level = _DISCOVER
-        found = self._head(_DISCOVER, newcomers)
+        found = self._head(_DISCOVER, least)
         if found is None:
             level = _SCOUT
-            found = self._head(_SCOUT, newcomers)
+            found = self._head(_SCOUT, least)
         if refresh is None:
             return found, level
         if found is None or peek or not self._discovery_is_next():
@@ -390,67 +407,120 @@ class SlotShares:
     """The slots of one pool. `in_flight`: those taken, which the pool counts.
 
     A host that accepts a connection and stays silent, or drips, costs a slot for as long as we are patient, and there
-    may be more such hosts than slots. So hosts are of two kinds:
+    may be more such hosts than slots. So a host has a standing, answers in WORTH seconds of slot: one more for each
+    page that is answered (whatever the status), and less for the seconds that it took, those of a read under way as
+    they pass:
 
-        proven      its last page was answered in time (whatever the status): such hosts share all slots
-        newcomer    it never answered a page, or failed the last time: these share `limit` slots, robots.txt included
+        standing = (standing + 1) / (1 + seconds / WORTH)        NOTHING at first, and after each failure; at most BEST
 
-    `limit` falls to the least share while newcomers fail, and rises to MOST of all slots while they answer. While
-    newcomers wait for a slot, or all are taken, patience shrinks: deadlines become shorter and the least throughput
-    of a body higher, by as many times as hosts wait for each slot. The first try is the shortest, and each failure in a
-    row doubles it: an honest host that is slow is read when there is room, or later.
+        proven      PROVEN_FROM on: such hosts share all slots
+        tried       TRIED_FROM on: those slots that the unknown may have, and half of the others
+        unknown     it never answered a page, failed the last time, or takes more than it gave: these share `limit`
+                    slots, robots.txt included; it falls to the least share while they fail, and rises to MOST of all
+                    slots while they answer
+
+    While all slots that a host may have are taken, patience with it shrinks: deadlines become shorter and the least
+    throughput of a body higher, by as many times as hosts of its kind, and better ones, wait for each slot; it is the
+    least one where its kind holds more than its slots and a better host waits. The first try is the shortest, and each
+    failure in a row doubles it: an honest host that is slow is read when there is room, or later.
     """
 
-    def __init__(self, queue: FetchQueue, politeness: Politeness, concurrency: int, least: float = LEAST_SHARE) -> None:
+    def __init__(
+        self,
+        queue: FetchQueue,
+        politeness: Politeness,
+        clock: Clock,
+        concurrency: int,
+        least: float = LEAST_SHARE,
+    ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency: at least 1, not {concurrency}")
         self.concurrency = concurrency
         self.in_flight = 0
-        self.newcomers = 0
-        """slots that newcomers hold"""
+        self.kind_slots = [0] * KINDS
+        """slots that the hosts of each kind hold"""
         self.success = 0.5
-        """mean of the newcomers' last contacts: 1 = answered, 0 = not"""
-        self.open = True
-        """one more newcomer may have a slot"""
+        """mean of the unknown hosts' last contacts: 1 = answered, 0 = not"""
+        self.open = UNKNOWN
+        """hosts of this kind, and better ones, may have one more slot"""
         self._least = least
         self._queue = queue
         self._politeness = politeness
+        self._clock = clock
+        self._under_way: dict[str, tuple[int, float]] = {}
+        """host -> its kind by now, and since when its read is under way (monotonic)"""
 
     @property
     def limit(self) -> int:
-        """Most slots for newcomers, now."""
+        """Most slots for unknown hosts, now."""
         return max(FEWEST, int(self.concurrency * (self._least + max(0.0, MOST - self._least) * self.success)))
 
-    def enter(self) -> None:
-        """A newcomer takes a slot."""
-        self.newcomers += 1
-        self.open = self.newcomers < self.limit
+    def places(self, kind: int) -> int:
+        """Most slots for hosts of a kind and lesser ones, now."""
+        if kind == PROVEN:
+            return self.concurrency
+        limit = self.limit
+        return limit if kind == UNKNOWN else limit + max(self.concurrency - limit, 0) // 2
 
-    def leave(self) -> None:
-        """A newcomer gives its slot back."""
-        self.newcomers -= 1
-        self.open = self.newcomers < self.limit
+    def enter(self, host: str, now: float) -> None:
+        """`host` takes a slot."""
+        kind = self._queue.kind(host)
+        self._under_way[host] = kind, now
+        self._hold(kind, 1)
 
-    def prove(self, host: str) -> None:
-        """A page of a newcomer was answered in time; its robots.txt alone says nothing."""
-        self.success += WEIGHT * (1.0 - self.success)
-        proven = self._queue.proven
-        proven[host] = None
-        if len(proven) > REMEMBERED:
-            del proven[next(iter(proven))]
+    def leave(self, host: str) -> None:
+        """`host` gives its slot back."""
+        kind, _ = self._under_way.pop(host)
+        self._hold(kind, -1)
+
+    def answered(self, host: str, seconds: float) -> None:
+        """A page of `host` was answered, in so many seconds; its robots.txt alone says nothing."""
+        standing = self._queue.standing
+        before = standing.get(host, NOTHING)
+        if kind_of(before) == UNKNOWN:
+            self.success += WEIGHT * (1.0 - self.success)
+        standing[host] = min(BEST, (before + 1.0) / (1.0 + seconds / WORTH))
+        if len(standing) > REMEMBERED:
+            del standing[next(iter(standing))]
 
     def failed(self, host: str) -> None:
-        """A read of `host` was not answered, or not in time: it is a newcomer from now on."""
-        if host in self._queue.proven:
-            del self._queue.proven[host]
-        else:
+        """A read of `host` was not answered, or not in time: it is unknown from now on."""
+        if kind_of(self._queue.standing.pop(host, NOTHING)) == UNKNOWN:
             self.success -= WEIGHT * self.success
 
     def patience(self, host: str) -> float:
         """Share of every deadline that `host` is allowed now."""
-        newcomer = host not in self._queue.proven
-        places = self.limit if newcomer else self.concurrency
-        if (self.newcomers if newcomer else self.in_flight) < places:
+        kind = self._kind_by_now(host)
+        allowed, total, waiting = 1.0, sum(self.kind_slots[:kind]), 0
+        for each in range(kind, KINDS):
+            total += self.kind_slots[each]
+            waiting += self._queue.lined(each)
+            if total >= (places := self.places(each)):
+                allowed = min(allowed, places / (places + waiting))
+                if each > kind and self._queue.lined(each) and sum(self.kind_slots[: kind + 1]) > self.places(kind):
+                    allowed = 0.0
+        if allowed == 1.0:
             return 1.0
         least = LEAST_PATIENCE * 2.0 ** min(self._politeness.failures(host), 8)
-        return min(1.0, max(least, places / (places + self._queue.lined(newcomer))))
+        return min(1.0, max(least, allowed))
+
+    def _hold(self, kind: int, slots: int) -> None:
+        self.kind_slots[kind] += slots
+        self.open, total = PROVEN, sum(self.kind_slots)
+        for each in (TRIED, UNKNOWN):
+            total -= self.kind_slots[each + 1]
+            if total >= self.places(each):
+                return
+            self.open = each
+
+    def _kind_by_now(self, host: str) -> int:
+        """The kind of a host; of one that is being read by what this has cost until now, too."""
+        if host not in self._under_way:
+            return self._queue.kind(host)
+        kind, began = self._under_way[host]
+        seconds = self._clock.monotonic() - began
+        if (less := min(kind, kind_of(self._queue.standing.get(host, NOTHING) / (1.0 + seconds / WORTH)))) < kind:
+            self._under_way[host] = less, began
+            self._hold(kind, -1)
+            self._hold(less, 1)
+        return less

@@ -15,7 +15,6 @@ pool's and the page node's business.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
@@ -25,7 +24,7 @@ from xyro.answer import Answer
 from xyro.body import READABLE, Body, LongPages, Sitemaps
 from xyro.challenges import EMPTY, FEW, REFUSALS, SMALL, SOME, TELLING, TINY, TITLE, TITLE_WITHIN
 from xyro.decode import Caps
-from xyro.doctype import is_gzip, is_sitemap, kind_of, readable
+from xyro.doctype import HTML, is_gzip, is_sitemap, kind_of, readable
 from xyro.headers import (
     conditions,
     failure_of,
@@ -48,7 +47,7 @@ from xyro.wire.urls import authority, host_of, resolve, suffix_of
 
 if TYPE_CHECKING:
     from xyro.page_archive import PageArchive
-    from xyro.page_values import PageValues
+    from xyro.page_plug_ins import PagePlugIns
     from xyro.request_signing import RequestSigner
     from xyro.site_entries import SignatureKind, SiteEntries
 
@@ -57,7 +56,9 @@ ROBOTS_CAPS = Caps(size=500 * 1024)
 MANY = 4096
 """Links of a page that is not over yet, from which on it is a long one (LongPages): one page of hundreds has them."""
 SLICE = 64 * 1024
-"""Bytes of HTML between two turns of the event loop: a packed body comes in one piece of 8 MiB, which takes seconds."""
+"""Bytes of HTML that are parsed at once: a packed body comes in one piece of 8 MiB, which takes seconds."""
+SEVERAL = 512
+"""links of a page from which on its next pieces are parsed in parts"""
 _REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
 _EMPTY: Final = frozenset({204, 205})
 _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time", **READABLE}
@@ -79,7 +80,7 @@ class Fetcher:
         cache: HrefCache | None = None,
         words: frozenset[str] = frozenset(),
         archive: PageArchive | None = None,
-        values: PageValues | None = None,
+        plug_ins: PagePlugIns | None = None,
         signer: RequestSigner | None = None,
         sites: SiteEntries | None = None,
     ) -> None:
@@ -87,7 +88,7 @@ class Fetcher:
         self._signer = signer
         self._sites = sites
         self._archive = archive
-        self._values = values
+        self._plug_ins = plug_ins
         self._clock = clock
         self._signature: SignatureKind = signature
         self._skip = frozenset(skip_suffixes)
@@ -101,13 +102,13 @@ class Fetcher:
     async def fetch(self, order: FetchOrder) -> Answer:
         """One GET of the order's URL. Raises nothing for what the web does; cancellation closes the connection."""
         answer = Answer(self._clock.time())
-        if self._archive is None and self._values is None:
+        if self._archive is None and self._plug_ins is None:
             await self._timed(answer, self._fetch(order, answer))
             return answer
         copy = PageCopy(order.refused)
         await self._timed(answer, self._fetch(order, answer, copy))
-        if self._values is not None and copy.html and not answer.error and not order.probe:
-            answer.value = self._values.value(order.url, copy)
+        if self._plug_ins is not None and copy.body and not answer.error and not order.probe:
+            self._plug_ins.look_at(order.url, copy, answer)
         if self._archive is not None:
             await self._archive.keep(None if order.probe else order.page, order.url, copy, answer)
         return answer
@@ -251,7 +252,7 @@ class Fetcher:
             if "Link" in headers:
                 answer.hubs, answer.topic = websub(reply.values("Link"), url, self._fold)
             answer.mime, answer.charset = media_type(headers.get("Content-Type", ""))
-            if not part and readable(answer.mime, url) is False:
+            if not part and not self._is_parsed(answer.mime) and readable(answer.mime, url) is False:
                 answer.kind = Kind.OTHER
                 raise TheirError("not-readable", answer.mime)
             return True
@@ -269,6 +270,10 @@ class Fetcher:
             return False
         answer.retry_after = self._retry_after(headers)
         raise TheirError(failure_of(status))
+
+    def _is_parsed(self, mime: str) -> bool:
+        """Tell whether a plug-in parses pages of this media type."""
+        return self._plug_ins is not None and self._plug_ins.parses(mime)
 
     def _target(self, reply: Reply, url: str) -> str:
         location = reply.headers.get("Location", "")
@@ -296,14 +301,18 @@ class Fetcher:
         url, part = order.url, order.priority is Priority.BLOCKING
         body = Body(reply, self._client.limits.body)
         head = await body.head()
-        if is_gzip(answer.mime, url, head):
+        parsed = copy is not None and not part and not order.probe and self._is_parsed(answer.mime)
+        if is_gzip(answer.mime, url, head) and not parsed:
             body.unpack(head)
             head = await body.head()
-        answer.kind = kind_of(answer.mime, url, head)
+        answer.kind = Kind.OTHER if parsed and answer.mime not in HTML else kind_of(answer.mime, url, head)
         if part and answer.kind is Kind.OTHER:
             answer.kind = Kind.XML
         if answer.kind is Kind.HTML:
             await self._read_html(body, head, answer, order, copy)
+        elif parsed and copy is not None and answer.kind is Kind.OTHER:
+            await _read_whole(body, head, answer)
+            copy.body, answer.body = answer.body or b"", None
         elif order.probe:
             raise TheirError("not-readable", "a URL that cannot exist shows a document")
         elif answer.kind is Kind.OTHER:
@@ -329,9 +338,8 @@ class Fetcher:
         limit = maintext.MAX_BODY if signature == "text" or part or copy is not None else SMALL
         while piece and extractor.references <= MANY:
             pieces = _note_piece(piece, answer, digest, pieces, limit)
-            if len(piece) > SLICE:
-                async with self._long_pages.turn:
-                    await _feed(extractor, piece)
+            if len(piece) > SLICE or extractor.references > SEVERAL:
+                await self._long_pages.feed(extractor.feed, piece)
             else:
                 extractor.feed(piece)
             piece = await body.piece()
@@ -339,8 +347,7 @@ class Fetcher:
             async with self._long_pages.place(body):
                 async for more in self._long_pages.pieces(piece, body):
                     pieces = _note_piece(more, answer, digest, pieces, limit)
-                    async with self._long_pages.turn:
-                        await _feed(extractor, more)
+                    await self._long_pages.feed(extractor.feed, more)
         found = extractor.close()
         answer.links, answer.charset = found.links, found.charset
         answer.noindex |= found.noindex
@@ -350,7 +357,7 @@ class Fetcher:
         if pieces is not None and part:  # a key, an entity: text/html is what many servers call any file
             answer.body = b"".join(pieces)
         if copy is not None and pieces is not None and not body.failure:
-            copy.html, copy.charset = b"".join(pieces), found.charset
+            copy.body, copy.charset = b"".join(pieces), found.charset
         if not part and not body.failure:
             self._doubt(answer, order, pieces)
         if signature == "links":
@@ -397,13 +404,6 @@ def _note_piece(
         return None
     pieces.append(piece)
     return pieces
-
-
-async def _feed(extractor: LinkExtractor, piece: bytes) -> None:
-    """Some at a time: others have their turn."""
-    for start in range(0, len(piece), SLICE):
-        extractor.feed(piece[start : start + SLICE])
-        await asyncio.sleep(0)
 
 
 def _of_links(urls: tuple[str, ...]) -> bytes:

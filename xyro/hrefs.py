@@ -180,7 +180,7 @@ class PageLinks:
         content = attrs.get("content", "")
         if _name(attrs) in _ROBOTS:
             self.robots(content)
-        if attrs.get("http-equiv", "").strip(BLANK).lower() != "refresh":
+        if not _refreshes(attrs):
             return None
         target = refresh_target(content)
         return (target, LinkKind.REDIRECT) if target else None
@@ -273,7 +273,11 @@ def _weight(flags: int) -> int:
 
 def has_effect(meta: dict[str, str]) -> bool:
     """Tell whether this <meta> can be one that PageLinks.meta heeds."""
-    return "http-equiv" in meta or _name(meta) in _ROBOTS
+    return _refreshes(meta) or _name(meta) in _ROBOTS
+
+
+def _refreshes(meta: dict[str, str]) -> bool:
+    return meta.get("http-equiv", "").strip(BLANK).lower() == "refresh"
 
 
 def _name(meta: dict[str, str]) -> str:

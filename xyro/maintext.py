@@ -2,7 +2,7 @@
 
 lexbor builds the tree, and a small page can make it take gigabytes. So `tamed` counts, on the bytes and in linear time,
 what makes its tree blow up or its time grow with the square. A page over these counts is counted again without what
-nobody reads: scripts, styles, comments and long attributes (20 of 130 news pages; the others pay nothing for it).
+nobody reads: scripts, styles, drawings, comments and long attributes (20 of 130 news pages; the others pay nothing).
 One that is still over them has no main text, and its signature is that of its bytes.
 """
 
@@ -32,6 +32,7 @@ _TAG = re.compile(rb"</?[a-z][a-z0-9:-]*+")
 _LONG_TAG = re.compile(rb"<[a-z][^>]{%d}" % MAX_TAG)
 _UNREAD = re.compile(
     rb"<!--.*?(?:-->|\Z)|<(script|style)(?=[\s/>]).*?(?:</\1[^>]*+(?:>|\Z)|\Z)"  # an unclosed one goes to the end
+    rb"|<svg(?=[\s>])[^>]*+(?<!/)>[^<]*+(?:<(?!/?svg[\s/>])[^<]*+)*+</svg\s*+>"
     rb"|(?<==)(?:\"[^\"<>]{1024,}+\"|'[^'<>]{1024,}+')",
     re.DOTALL | re.IGNORECASE,
 )

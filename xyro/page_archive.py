@@ -146,10 +146,14 @@ class PageArchive:
 
     def _text(self, url: str, copy: PageCopy) -> StoredText | None:
         """The text of a page that was read whole."""
-        if self._extract is None or not copy.html:
+        if self._extract is None:
+            return None
+        if copy.parsed is not None:
+            return stored_text(copy.parsed)
+        if not copy.charset or not copy.body:
             return None
         try:
-            found = self._extract(copy.html, copy.charset, url)
+            found = self._extract(copy.body, copy.charset, url)
         except Exception as error:  # a library's mistake costs the text of this page
             _log.warning("contents: %s: no text of it: %r", printable(url), error)
             return None

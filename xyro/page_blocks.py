@@ -24,8 +24,16 @@ MANY_WORDS = 4
 """hyphens in a name, such as `sharing-with-a-single-developer`, from which on it is no name of a part of the page"""
 WRAPPER = 2
 """times all that was taken: an element with more text is no boilerplate, whatever its name (comments aside)"""
-LINKED = 0.6
+LINKED = 0.5
 """share of a container's letters that are links, from which on it is navigation"""
+MAIN_SHARE = 0.3
+"""share of a main part that must be left without its navigation; where less is, the page is one of links"""
+WHOLE = 120
+"""bytes of UTF-8 from which on a paragraph is no label: forty letters of Chinese"""
+MOSTLY = 0.5
+"""share of a text that must be whole paragraphs for its ends to be cut"""
+_ALWAYS = frozenset(["li", "pre", "table"])
+"""kinds of blocks that are content, however short"""
 _TAG = re.compile(r'<(/?[a-z][^\s/>]*+)((?:[^">]++|"[^"]*+")*+)>([^<]*+)')
 """(name, after a slash if it ends an element; attributes; text up to the next tag)"""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -86,12 +94,12 @@ _MARKS = {
 """what a tag writes into a line: `_tight` sets it next to its words"""
 _LABELS = re.compile(r'(?:class|id|role)="([^"]*)"')
 _NAMES = re.compile(
-    r"(?:.*[_-])?(?:nav|navbar|navigation|menu|sidebar|sphinxsidebar|related|footer|breadcrumbs?|"
-    r"cookies?|consent|banner|advert|ads|advertisement|sponsored|promo|share|sharing|social|recommended|newsletter|"
-    r"subscribe|comments?|pagination|pager|toolbar|popup|modal|login|signup|skip|headerlink|contentinfo|search|"
-    r"site-header|page-header|masthead|toctree-wrapper|navheader|navfooter)(?:[_-].*)?",
+    r"(?:.*[_-])?(?:nav|navigation|menu|sidebar|sphinxsidebar|related|footer|breadcrumbs?|cookies?|banner|advert|"
+    r"sponsored|promo|share|sharing|social|newsletter|comments?|pagination|modal|login|signup|skip|headerlink|"
+    r"excerpt|teasers?|slideshow|gallery|masthead|toctree-wrapper|navheader|navfooter)(?:[_-].*)?",
     re.IGNORECASE | re.DOTALL,
 )
+"""each of them gains on the pages that the rules were tuned on (docs/figures.md), or on pages of documentation"""
 _HREF = re.compile(r'\shref="([^"]*)"')
 
 
@@ -107,6 +115,8 @@ class TextBlock:
     markdown: str
     kind: str = ""
     """element that it is of"""
+    links: int = 0
+    """letters of it that are links"""
 
 
 @dataclass(slots=True)
@@ -153,10 +163,21 @@ def joined(blocks: list[TextBlock]) -> str:
 class BlockWalk:
     """One pass over the tags of a well-formed piece of HTML."""
 
-    def __init__(self, base: str, *, named: bool, everything: bool, spared: Container[_Skipped] = ()) -> None:
+    def __init__(
+        self,
+        base: str,
+        *,
+        named: bool,
+        navigation: bool = False,
+        everything: bool = False,
+        spared: Container[_Skipped] = (),
+    ) -> None:
         self.blocks: list[TextBlock] = []
+        self.pruned = 0
+        """letters of the navigation that was left out"""
         self._base = base
-        self._prune = not (named or everything)
+        self._named = named
+        self._navigation = navigation or everything
         self._everything = everything
         self._open: list[_Open] = []
         self._line: list[str] = []
@@ -165,6 +186,7 @@ class BlockWalk:
         self._links = 0
         self._href = ""
         self._linked = 0
+        self._line_links = 0
         self._lists: list[int] = []
         """-1 of <ul>, the last number of <ol>"""
         self._marker = ""
@@ -280,6 +302,7 @@ class BlockWalk:
 
     def _end_link(self) -> None:
         self._links += self._letters - self._linked
+        self._line_links += self._letters - self._linked
         self._linked = self._letters
         if not self._href:
             return
@@ -299,8 +322,9 @@ class BlockWalk:
             self._marker = ""
         if name in _CONTAINERS and self._open and self._open[-1].name == name:
             element = self._open.pop()
-            if self._prune and self._is_navigation(element):
+            if not self._navigation and self._is_navigation(element):
                 del self.blocks[element.first :]
+                self.pruned += self._letters - element.letters
                 self._letters, self._links = element.letters, element.links
                 self._linked = min(self._linked, self._letters)
             elif name == "table":
@@ -308,6 +332,8 @@ class BlockWalk:
 
     def _is_navigation(self, element: _Open) -> bool:
         letters, links = self._letters - element.letters, self._links - element.links
+        if element.name == "p" and self._named:
+            return False
         if element.headed or not links or links < LINKED * letters or element.first >= len(self.blocks):
             return False
         return not any(outer.headed for outer in self._open)
@@ -320,6 +346,7 @@ class BlockWalk:
         line = "".join(self._line) if len(self._line) != len(self._bare) else bare
         self._line.clear()
         self._bare.clear()
+        links, self._line_links = self._line_links, 0
         if self._pre:
             text = _plain(bare).strip("\n")
             if text.strip():
@@ -334,7 +361,7 @@ class BlockWalk:
         kind = "li" if self._lists else name
         if name in _HEADINGS:
             markdown, kind = _HEADINGS[name] + markdown, name
-        self.blocks.append(TextBlock(text, self._placed(markdown, kind), kind))
+        self.blocks.append(TextBlock(text, self._placed(markdown, kind), kind, links))
 
     def _placed(self, markdown: str, kind: str) -> str:
         """With its marker, indented by its lists, quoted."""
@@ -386,12 +413,37 @@ def blocks_of(node: LexborNode, base: str, *, named: bool = False, everything: b
         source = _COMMENT.sub("", source)
     walk = BlockWalk(base, named=named, everything=everything)
     blocks = walk.run(source)
-    enough = WRAPPER * size_of(blocks)
+    size = size_of(blocks)
+    navigation = named and size < MAIN_SHARE * (size + walk.pruned)
     wrappers = [
         found
-        for found, size in walk.skipped.items()
-        if size > enough and (found[0] in _NAMED or found[0] == "form") and "comment" not in found[1]
+        for found, skipped in walk.skipped.items()
+        if skipped > WRAPPER * size and (found[0] in _NAMED or found[0] == "form") and "comment" not in found[1]
     ]
+    if not (navigation or wrappers):
+        return blocks
     return (
-        BlockWalk(base, named=named, everything=everything, spared=wrappers).run(source) if wrappers else []
-    ) or blocks
+        BlockWalk(base, named=named, navigation=navigation, everything=everything, spared=wrappers).run(source)
+        or blocks
+    )
+
+
+def trimmed(blocks: list[TextBlock]) -> list[TextBlock]:
+    """From the title above the first whole sentence or item to the heading below the last; if those are its text.
+
+    What stands before and after is what a page shows beside any text: dates, counters, "Print", links to others.
+    """
+    whole = [number for number, block in enumerate(blocks) if _is_whole(block)]
+    if sum(len(blocks[number].text) for number in whole) < MOSTLY * size_of(blocks) or not whole:
+        return blocks
+    first = max((number for number in range(whole[0]) if blocks[number].kind == "h1"), default=0)
+    end = whole[-1] + 1
+    while end < len(blocks) and blocks[end].kind not in _HEADINGS:
+        end += 1
+    return blocks[first:end]
+
+
+def _is_whole(block: TextBlock) -> bool:
+    if block.kind in _ALWAYS:
+        return True
+    return block.kind not in _HEADINGS and len(block.text.encode()) >= WHOLE and block.links < len(block.text) / 2

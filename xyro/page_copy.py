@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xyro.page_client import Reply
+    from xyro.page_text import PageText
 
 
 @dataclass(slots=True, eq=False)
@@ -16,6 +17,9 @@ class PageCopy:
     refused: int = 0
     """uses of the page that its robots.txt refuses (wire/uses.py)"""
     reply: Reply | None = None
-    html: bytes = b""
-    """the body of a page whose text is kept; empty where there is none, or it is too large"""
+    body: bytes = b""
+    """of a page whose text is kept, or that plug-ins look at; empty where there is none, or it is too large"""
     charset: str = ""
+    """of HTML: Python's name of its encoding"""
+    parsed: PageText | None = None
+    """its text by a plug-in"""

@@ -2,8 +2,9 @@
 
 lexbor parses the page and writes it out again, well-formed; one pass over its tags makes blocks of text. A container
 of blocks is left out where its element or its name says that it is no content (nav, footer, class="sidebar"), or where
-most of its letters are links. If a page names its main part (<main>, role="main", a single <article>), that is
-taken, and links in it stay whatever their share. A page whose text is shorter than SHORT keeps all of it: there is no
+half of its letters are links. If a page names its main part (<main>, role="main", a single <article>), that is taken; a
+main part of hardly anything but links keeps them. Of the text that is left, what stands above its title and below the
+last heading goes where it is labels alone. A page whose text is shorter than SHORT keeps all of it: there is no
 telling. Headings, lists, tables, code, quotes and links stay.
 
 Why not a library: resiliparse drops tables and writes no Markdown, html-to-markdown keeps the boilerplate, trafilatura
@@ -21,7 +22,7 @@ from dataclasses import dataclass, replace
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from xyro.maintext import TameSource, tamed
-from xyro.page_blocks import TextBlock, blocks_of, joined, size_of
+from xyro.page_blocks import TextBlock, blocks_of, joined, size_of, trimmed
 from xyro.wire.urls import resolve
 
 SHORT = 400
@@ -146,8 +147,8 @@ def _content(root: LexborNode, main: LexborNode | None, base: str) -> list[TextB
         blocks = blocks_of(main, base, named=True)
         size = size_of(blocks)
         if size >= LEAST * len(written) or size >= LEAST * _letters(written):
-            return blocks
-    return blocks_of(root, base) or blocks_of(root, base, everything=True)
+            return trimmed(blocks)
+    return trimmed(blocks_of(root, base)) or blocks_of(root, base, everything=True)
 
 
 def _letters(text: str) -> int:

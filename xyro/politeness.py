@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xyro.server_floors import ServerFloors
+from xyro.server_floors import AddressClaims, ServerFloors
 
 if TYPE_CHECKING:
     from xyro.clock_log import ClockLog
@@ -41,6 +41,8 @@ class Manners:
     backoff_cap: float = 3_600.0
     net_delay: float = 0.0
     domain_delay: float = 0.0
+    nodes: int = 1
+    """processes that read beside each other (server_floors.py)"""
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -54,8 +56,7 @@ class Manners:
 
         With 0 only Crawl-delay, Retry-After and back-off remain, and the floors of networks and domains that are set.
         """
-        delays = {"net_delay": net_delay, "domain_delay": domain_delay}
-        return cls(min_delay=delay, factor=0.0, factor_cap=0.0, ip_delay=delay, **delays)
+        return cls(delay, 0.0, 0.0, delay, net_delay=net_delay, domain_delay=domain_delay)
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class Politeness:
     tables are bounded by the hosts and servers read within the last delay, and the hosts that failed within a day.
 
     `log`: where delays that outlive a restart are written as they begin; None: nowhere. `delay_of`: seconds that stand
-    in for min_delay and factor at a host; None: none do.
+    in for min_delay and factor at a host; None: none do. `turns`: of addresses that other processes read, too.
     """
 
     def __init__(
@@ -80,18 +81,20 @@ class Politeness:
         manners: Manners = Manners(),
         log: ClockLog | None = None,
         delay_of: Callable[[str], float | None] | None = None,
+        turns: AddressClaims | None = None,
     ) -> None:
         self.manners = manners
         self._delay_of = delay_of
         self._log = log
         self._hosts: dict[str, _Host] = {}
         self._hosts_limit = _SWEEP_FROM
-        self.servers = ServerFloors(manners.ip_delay, manners.net_delay, manners.domain_delay, log)
+        delays = manners.ip_delay, manners.net_delay, manners.domain_delay
+        self.servers = ServerFloors(*delays, log, manners.nodes, turns)
 
     def follow(self, manners: Manners) -> None:
         """Other delays, from the end of each read under way on."""
         self.manners = manners
-        self.servers.follow(manners.ip_delay, manners.net_delay, manners.domain_delay)
+        self.servers.follow(manners.ip_delay, manners.net_delay, manners.domain_delay, manners.nodes)
 
     def __len__(self) -> int:
         """Hosts, and floors of servers, remembered now."""

@@ -14,11 +14,11 @@ subscribers stand in the same lines (posts.py): nothing is sent to the web but f
 
 A host that shows a challenge (challenges.py) is left alone for an hour, doubling; its orders are reported at once.
 
-A slot is one read under way. A host has at most one slot, so a slow host holds no other up; hosts that never answered
-share a part of the slots (fetch_queue.py), and at most half of the slots wait for name servers (lookups.py). Workers
-are tasks that live as long as something is ready to be read; one alarm sleeps until the earliest moment at which
-something may be read. Nothing polls. robots.txt is consulted when an order is about to be read, not when it was queued,
-so a robots.txt that changes binds the orders already there.
+A slot is one read under way. A host has at most one slot, so a slow host holds no other up; hosts whose answers cost
+more than they are worth share a part of the slots (fetch_queue.py), and at most half of the slots wait for name servers
+(lookups.py). Workers are tasks that live as long as something is ready to be read; one alarm sleeps until the earliest
+moment at which something may be read. Nothing polls. robots.txt is consulted when an order is about to be read, not
+when it was queued, so a robots.txt that changes binds the orders already there.
 """
 
 from __future__ import annotations
@@ -229,15 +229,13 @@ class Pool:
             self._workers.add(task)
             task.add_done_callback(self._workers.discard)
 
-    def _pop(self) -> tuple[str, FetchOrder, bool] | None:
-        """The next order, its host, and whether that is a newcomer, which has one of their slots from here on."""
-        job = self._queue.pop(self._clock.monotonic(), self.slots.open)
-        if job is None:
-            return None
-        newcomer = job[0] not in self._queue.proven
-        if newcomer:
-            self.slots.enter()
-        return (*job, newcomer)
+    def _pop(self) -> tuple[str, FetchOrder] | None:
+        """The next order and its host, which has a slot from here on."""
+        now = self._clock.monotonic()
+        job = self._queue.pop(now, self.slots.open)
+        if job is not None:
+            self.slots.enter(job[0], now)
+        return job
 
     def _has_slot(self) -> bool:
         return self._running and self.slots.in_flight < self.slots.concurrency and self._may_read()
@@ -249,20 +247,20 @@ class Pool:
             self._silence()
             self._alarm, self._alarm_at = asyncio.create_task(self._ring(moment)), moment
 
-    async def _work(self, host: str, order: FetchOrder, newcomer: bool) -> None:
+    async def _work(self, host: str, order: FetchOrder) -> None:
         """One slot: goes from order to order while there are some that may be read now."""
         try:
             while True:
                 try:
-                    if not await self._handle(host, order):
-                        await asyncio.sleep(0)  # thousands of refused orders in a row must not stop the loop
+                    asked = await self._handle(host, order)
                 finally:
-                    if newcomer:
-                        self.slots.leave()
+                    self.slots.leave(host)
+                if not asked:
+                    await asyncio.sleep(0)  # thousands of refused orders in a row must not stop the loop
                 job = self._pop() if self._running and self._may_read() else None
                 if job is None:
                     break
-                host, order, newcomer = job
+                host, order = job
                 self._fill()  # the host that was just freed may be due before anything the alarm knows of
         except Exception as error:
             self._error = self._error or error
@@ -402,8 +400,8 @@ class Pool:
             answer.retry_after = max(answer.retry_after, challenge_wait(self._politeness.failures(host)))
         failed &= challenged or answer.error != "challenge"  # an empty one is its page's alone
         ready_at = self._leave(host, address, answer, state, now, failed)
-        if answer.status and not failed and host not in self._queue.proven:
-            self.slots.prove(host)
+        if answer.status and not failed:
+            self.slots.answered(host, answer.duration)
         self._queue.release(host, ready_at)
         self.counters.bytes += answer.bytes
         self.counters.reads += answer.status > 0 and not order.probe

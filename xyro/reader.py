@@ -7,7 +7,7 @@ can run it: orders go in with `pool.submit`, and each comes back once through `o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -26,6 +26,7 @@ from xyro.proxy import UnresolvedNames, context_with
 from xyro.readers import Readers
 from xyro.request_signing import RequestSigner, SigningOptions
 from xyro.resolver import Resolver
+from xyro.server_floors import AddressClaims
 from xyro.site_entries import NO_SITES, SiteOptions, entries_of
 from xyro.wire.clock import Clock
 from xyro.wire.messages import PageReport
@@ -73,7 +74,9 @@ class ReaderOptions:
     processes: int = 0
     """reader processes that connect and parse; 0 = this process does it itself"""
     values: str = ""
-    """the plug-in that values pages (page_values.py); empty: none"""
+    """the plug-in that values pages (page_plug_ins.py); empty: none"""
+    parsers: dict[str, str] = field(default_factory=dict)
+    """media type -> plug-in that parses pages of it"""
     archive: ArchiveOptions | None = None
     """what is kept of each answer; None: nothing"""
     client: Literal["fast", "aiohttp"] = "fast"
@@ -104,11 +107,11 @@ def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Cal
         from xyro.page_archive import PageArchive
 
         archive = PageArchive(options.archive, clock)
-    values = None
-    if options.values:
-        from xyro.page_values import PageValues
+    plug_ins = None
+    if options.values or options.parsers:
+        from xyro.page_plug_ins import PagePlugIns
 
-        values = PageValues(options.values)
+        plug_ins = PagePlugIns(options.values, options.parsers, fold_slashes=options.fold_slashes)
     signer = RequestSigner(options.signing, clock) if options.signing is not None else None
     sites = entries_of(options.sites)
     proxy_of = sites.proxy if sites is not None else None
@@ -131,7 +134,7 @@ def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Cal
         fold_slashes=options.fold_slashes,
         words=options.words,
         archive=archive,
-        values=values,
+        plug_ins=plug_ins,
         signer=signer,
         sites=sites,
     )
@@ -141,7 +144,8 @@ class Reader:
     """Everything between an order and its report. Make it on the running loop.
 
     `on_report`: called once for each order, with its report and the answer; it must not wait.
-    `may_read`: asked before each read; False holds reads back until `pool.wake`.
+    `may_read`: asked before each read; False holds reads back until `pool.wake`. `turns`: of addresses that other nodes
+    read, too.
     """
 
     def __init__(
@@ -151,12 +155,13 @@ class Reader:
         clock: Clock,
         on_report: OnReport,
         may_read: Callable[[], bool] = lambda: True,
+        turns: AddressClaims | None = None,
     ) -> None:
         self.queue = FetchQueue(options.gamma)
         self.clock_log = ClockLog(options.clock_log, clock, options.pause) if options.clock_log is not None else None
         sites = entries_of(options.sites)
-        politeness = Politeness(options.manners, self.clock_log, sites.delay if sites is not None else None)
-        slots = SlotShares(self.queue, politeness, options.concurrency, options.newcomers)
+        politeness = Politeness(options.manners, self.clock_log, sites.delay if sites is not None else None, turns)
+        slots = SlotShares(self.queue, politeness, clock, options.concurrency, options.newcomers)
         self.fetcher: Fetcher | Readers = (
             Readers(
                 options.processes,

@@ -34,7 +34,7 @@ ANSWER, BODY, FAILED, VALUE, ECHO = range(5)
 _LENGTH = struct.Struct(">I")
 _PLAIN = tuple(field.name for field in fields(Answer) if field.name not in ("links", "body"))
 _values = attrgetter(*_PLAIN)
-_KIND, _HUBS = _PLAIN.index("kind"), _PLAIN.index("hubs")
+_KIND, _TUPLES = _PLAIN.index("kind"), (_PLAIN.index("hubs"), _PLAIN.index("plug_in_faults"))
 
 
 def frame(*values: Any) -> bytes:
@@ -58,7 +58,9 @@ def answer_of(values: list[Any], pieces: list[bytes]) -> Answer:
     try:
         plain, with_body, text, flags, truncated, dropped = values
         answer = Answer(0.0)
-        plain[_KIND], plain[_HUBS] = Kind(plain[_KIND]), tuple(plain[_HUBS])
+        plain[_KIND] = Kind(plain[_KIND])
+        for place in _TUPLES:
+            plain[place] = tuple(plain[place])
         for name, value in zip(_PLAIN, plain, strict=True):
             setattr(answer, name, value)
         if text:

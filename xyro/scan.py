@@ -94,7 +94,7 @@ _STOPS = "|".join(
 )
 _SCAN = re.compile(f"{_RUN}(?:{_STOPS})".encode(), re.DOTALL).findall
 _ATTRIBUTE = re.compile(rb"""([^ \t\n\r\f/>"'=]++)(?:=("[^"]*+"|'[^']*+'|[^ \t\n\r\f"'<>=`]++))?+""").findall
-_REFERENCE = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]+|[0-9]+)|[a-zA-Z][a-zA-Z0-9]*+(?:;|(?!=)));?").sub
+_REFERENCE = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]+|[0-9]+);?|[a-zA-Z][a-zA-Z0-9]*+(?:;|(?!=)))").sub
 
 
 def tags(body: bytes) -> tuple[list[bytes], bytes]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from xyro.wire.urls import site_of
 
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
 
 _SWEEP_FROM = 1_024
 """A table shorter than this is never searched for what can be forgotten."""
+
+
+class AddressClaims(Protocol):
+    """Turns at addresses that other processes read, too: one of them has an address at a time."""
+
+    def claim(self, address: str, now: float, floor: float) -> float:
+        """`now` if we may read there, else when to ask again. floor: seconds between two reads."""
+
+    def has_apart(self, address: str) -> bool:
+        """Tell whether nobody gives turns there now: each process reads at its own pace."""
+
+    def begin(self, address: str) -> None:
+        """A read begins."""
+
+    def leave(self, address: str, ended: float) -> None:
+        """It has ended; -inf: nobody was contacted."""
 
 
 @dataclass(slots=True)
@@ -39,25 +55,33 @@ class ServerFloors:
     """Give each server to one reader at a time. A floor that has passed, with nobody in its line, is forgotten."""
 
     def __init__(
-        self, ip_delay: float, net_delay: float = 0.0, domain_delay: float = 0.0, log: ClockLog | None = None
+        self,
+        ip_delay: float,
+        net_delay: float = 0.0,
+        domain_delay: float = 0.0,
+        log: ClockLog | None = None,
+        nodes: int = 1,
+        turns: AddressClaims | None = None,
     ) -> None:
-        """`log`: where floors that outlive a restart are written; None: nowhere."""
+        """`log`: where floors that outlive a restart are written; None: nowhere. `nodes`: processes that read beside
+        each other: without `turns`, each waits as many times as long."""
         self._whole_log = log
+        self._turns = turns
         self._floors: dict[str, _Floor] = {}
         self._limit = _SWEEP_FROM
-        self.follow(ip_delay, net_delay, domain_delay)
+        self.follow(ip_delay, net_delay, domain_delay, nodes)
 
-    def follow(self, ip_delay: float, net_delay: float, domain_delay: float) -> None:
+    def follow(self, ip_delay: float, net_delay: float, domain_delay: float, nodes: int = 1) -> None:
         """Other delays, from the end of each read under way on."""
-        longest, log = max(ip_delay, net_delay, domain_delay), self._whole_log
+        longest, log = nodes * max(ip_delay, net_delay, domain_delay), self._whole_log
         self._log = log if log is not None and longest > log.pause else None
         self.ip_delay = ip_delay
         self.net_delay = net_delay
         self.domain_delay = domain_delay
+        self.nodes = nodes
         self.active = bool(ip_delay or net_delay or domain_delay)
         """some kind of floor is on: whoever reads has to know the address"""
-        delays = ((key, floor, self._delay_of(key)) for key, floor in self._floors.items())
-        self._floors = {key: replace(floor, delay=delay) for key, floor, delay in delays if delay}
+        self._floors = {key: floor for key, floor in self._floors.items() if self._delay_of(key)}
 
     def __len__(self) -> int:
         """Floors remembered now."""
@@ -74,11 +98,18 @@ class ServerFloors:
 
         Those who must wait get turns a delay apart, so N hosts on one address cost one question per turn, not N.
         """
+        single = _networks(address)[0] if self._turns is not None and address and self.ip_delay else ""
+        if self._turns is not None and single and (moment := self._turns.claim(single, now, self.ip_delay)) > now:
+            floor = self._floor(single, self.ip_delay, now)
+            floor.line = max(moment, floor.line + self.ip_delay)
+            return floor.line
         floors = self._floors_of(host, address, now)
         shut = [floor for floor in floors if floor.read or floor.ready_at > now]
         if not shut:
             for floor in floors:
                 floor.read = True
+            if self._turns is not None and single:
+                self._turns.begin(single)
             if self._log is not None:
                 for key, delay in self._kinds(host, address):
                     self._log.begin("floor", key, delay)
@@ -92,6 +123,7 @@ class ServerFloors:
         for key, _ in self._kinds(host, address):
             if key in self._floors:
                 self._floors[key].read = False
+        self._end(address, -math.inf)
         self._write(host, address, waits=False)
 
     def touched(self, host: str, address: str, ended: float) -> None:
@@ -106,7 +138,12 @@ class ServerFloors:
         for floor in self._floors_of(host, address, ended):
             floor.read = False
             floor.ready_at = ended + floor.delay
+        self._end(address, ended)
         self._write(host, address)
+
+    def _end(self, address: str, ended: float) -> None:
+        if self._turns is not None and address:
+            self._turns.leave(_networks(address)[0], ended)
 
     def restore(self, key: str, ready_at: float) -> None:
         """After a restart: what the log says of a floor."""
@@ -128,11 +165,12 @@ class ServerFloors:
         if not (address and self.active):
             return []
         single, network = _networks(address)
-        kinds = [(single, self.ip_delay)] if self.ip_delay else []
+        alone = self._turns is not None and not self._turns.has_apart(single)
+        kinds = [(single, self.ip_delay * (1 if alone else self.nodes))] if self.ip_delay else []
         if self.net_delay:
-            kinds.append((network, self.net_delay))
+            kinds.append((network, self.net_delay * self.nodes))
         if self.domain_delay and host:
-            kinds.append((f"{site_of(_bare(host))}@{single}", self.domain_delay))
+            kinds.append((f"{site_of(_bare(host))}@{single}", self.domain_delay * self.nodes))
         return kinds
 
     def _floors_of(self, host: str, address: str, now: float) -> list[_Floor]:
@@ -144,6 +182,7 @@ class ServerFloors:
             if len(self._floors) >= self._limit:
                 self._forget(now)
             floor = self._floors[key] = _Floor(delay)
+        floor.delay = delay
         return floor
 
     def _forget(self, now: float) -> None:

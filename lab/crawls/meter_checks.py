@@ -114,12 +114,15 @@ class Checks:
         audit = status["audit"]
         self.made += 1
         true = self.live.fresh_now(now)
-        self.error.append(status["freshness"] - true)
+        low, fresh, high = (status[f"freshness{end}"] for end in ("_low", "", "_high"))
+        if fresh is None:  # it may be anything
+            low, fresh, high = 0.0, status["freshness_model"], 1.0
+        self.error.append(fresh - true)
         self.model_error.append(status["freshness_model"] - true)
         self.kappa.append(status["changes_over_believed"] or 1.0)
         if audit["audits"]:
-            self.inside += status["freshness_low"] <= status["freshness"] <= status["freshness_high"]
-            self.covered_now += status["freshness_low"] <= true <= status["freshness_high"]
+            self.inside += low <= fresh <= high
+            self.covered_now += low <= true <= high
             then, low, high = now - audit["over_s"], audit["low"], audit["high"]
             self.width.append(high - low)
             self.covered += low <= self._true.since(then) <= high

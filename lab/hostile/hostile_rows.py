@@ -14,6 +14,8 @@ class Hostile:
     """accept a connection and never answer"""
     drippers: int = 0
     """send 1.5 kB a second, for ever"""
+    turncoats: int = 0
+    """answer one small page at once, then drip"""
     farms: int = 0
     """one page with 30 links to new hosts, which are the same, for ever"""
     redirectors: int = 0
@@ -64,7 +66,7 @@ class TableRow:
 
 
 SLOW = 1 / 0.9
-MUTES, DRIPPERS = Hostile(mutes=1_000), Hostile(drippers=600)
+MUTES, DRIPPERS, TURNCOATS = Hostile(mutes=1_000), Hostile(drippers=600), Hostile(turncoats=600)
 FARM, REDIRECTORS = Hostile(farms=1), Hostile(redirectors=10)
 FLOODS, TRAPS = Hostile(floods=50), Hostile(traps=True)
 MIX = Hostile(mutes=30, drippers=30, farms=1, redirectors=10, floods=5, traps=True)
@@ -73,12 +75,15 @@ ROWS = (
     TableRow("mutes-300", Hostile(mutes=300), RowGoal(time=SLOW)),
     TableRow("mutes-1000", MUTES, RowGoal(time=SLOW)),
     TableRow("drippers-600", DRIPPERS, RowGoal(time=SLOW)),
+    TableRow("turncoats-600", TURNCOATS, RowGoal(time=SLOW), pages=3_000),
     TableRow("farm", FARM, RowGoal(share=0.05, later=0.30), pages=5_000, seconds=90.0),
     TableRow("redirectors", REDIRECTORS, RowGoal(share=0.05, later=0.05), seconds=40.0, refresh=True),
     TableRow("floods", FLOODS, RowGoal(time=1.2, memory=200.0, lag=0.25)),
     TableRow("traps", TRAPS, RowGoal(share=0.05, later=0.05), seconds=40.0, refresh=True),
     TableRow("mix", MIX, RowGoal(time=1.2, memory=200.0, lag=0.25)),
     TableRow(
-        "together", MUTES | DRIPPERS | FARM | REDIRECTORS | FLOODS | TRAPS, RowGoal(time=1.2, memory=200.0, lag=0.25)
+        "together",
+        MUTES | DRIPPERS | TURNCOATS | FARM | REDIRECTORS | FLOODS | TRAPS,
+        RowGoal(time=1.2, memory=200.0, lag=0.25),
     ),
 )

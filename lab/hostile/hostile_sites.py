@@ -3,8 +3,8 @@
 Every address of 127.0.0.0/8 is a host, its second number says of what kind:
 
     127.1     honest: pages in a tree, four below each; the very first leads to all other hosts
-    127.2     mutes             127.3  drippers          127.5  redirectors       127.6  floods
-    127.64+   the farm
+    127.2     mutes             127.3  drippers          127.4  turncoats         127.5  redirectors
+    127.6     floods            127.64+   the farm
 
 The honest pages are /p1.html ..., the first is /. Those nearest to the first ones have the links to hostile hosts: the
 same pages are to be read with and without these. With traps the first host has /calendar, /shop, /list and /lost, too;
@@ -29,10 +29,13 @@ FLOOD_PAGES, FLOOD_LINKS = 5, 65_000
 DRIP = 1_500
 """bytes a second"""
 TRAPS = ("/calendar", "/shop", "/list", "/lost")
+DRIPS = "/drip"
 DOORS = ("/calendar?month=24000", "/shop/p0.html", "/list?a=0", "/lost/x0.html")
 """where the traps begin"""
 PRODUCTS, FACETS, CHOICES = 20, 6, 5
+_TURNS = tuple(f"{DRIPS}{number}.html" for number in range(10))
 _STEPS = (-12, -1, 1, 12)
+_KINDS = {2: "mute", 3: "dripper", 4: "turncoat", 5: "redirector", 6: "flood"}
 _FARM = 64
 
 
@@ -58,9 +61,9 @@ MISSING = ServedPage(found=False)
 
 
 def kind_of(address: str) -> str:
-    """Return what lives at an address: honest, mute, dripper, redirector, flood or farm."""
+    """Return what lives at an address: honest, or in which way it is hostile."""
     second = int(address.split(".")[1])
-    return "farm" if second >= _FARM else {2: "mute", 3: "dripper", 5: "redirector", 6: "flood"}.get(second, "honest")
+    return "farm" if second >= _FARM else _KINDS.get(second, "honest")
 
 
 def is_trap(address: str, path: str) -> bool:
@@ -118,7 +121,13 @@ class HonestSites:
 
     def _hostile_entries(self) -> Iterator[str]:
         numbers = self.hostile
-        kinds = ((2, numbers.mutes), (3, numbers.drippers), (5, numbers.redirectors), (_FARM, numbers.farms))
+        kinds = (
+            (2, numbers.mutes),
+            (3, numbers.drippers),
+            (4, numbers.turncoats),
+            (5, numbers.redirectors),
+            (_FARM, numbers.farms),
+        )
         for second, number in kinds:
             for each in range(number):
                 yield f"http://{numbered(second, each)}:{self._hostile_port}/"
@@ -162,6 +171,8 @@ class HostileSites:
         if kind == "farm":
             fresh = (numbered(_FARM, next(self._fresh)) for _ in range(FARM_LINKS))
             return ServedPage(tuple(f"http://{host}:{self.port}/" for host in fresh))
+        if kind == "turncoat":
+            return Silence(drips=True) if path.startswith(DRIPS) else ServedPage(_TURNS)
         if kind == "redirector":
             return ServedPage(location=self._onward(address, path))
         if kind == "flood" and path.startswith("/flood"):

@@ -47,6 +47,8 @@ from xyro.lab.refresh.mirror_sync import MirrorSync
 from xyro.lab.refresh.page_arrays import DAY, TICK, Rule
 from xyro.lab.refresh.world import DAYS, Reals
 from xyro.refresh.policy import Policy
+from xyro.wire.plug_ins import POLICIES as PLUG_INS
+from xyro.wire.plug_ins import is_offered, plug_in
 
 MOST_ALPHA = 10_000.0
 """as in the settings"""
@@ -93,7 +95,8 @@ def _mixed(name: str) -> Policy:
 def rule(name: str, born: Reals, seed: int, tick: int = TICK, days: float = DAYS) -> Rule:
     """Make the rule of this name. ValueError: no such rule.
 
-    born: when each page was born, days; tick: seconds; days: that the world lasts.
+    born: when each page was born, days; tick: seconds; days: that the world lasts. So a plug-in of `xyro.policies` is
+    called, which returns a Rule (page_arrays.py), where its name is none of ours.
     """
     name = ALIASES.get(name, name)
     if name == "freshness":
@@ -119,6 +122,9 @@ def rule(name: str, born: Reals, seed: int, tick: int = TICK, days: float = DAYS
         "learning-to-crawl": lambda: LearningToCrawl(born, days, RandomRule(POLICIES["azar"], rng)),
         "greedy-ncis": lambda: GreedyNcis(len(born)),
     }
+    if name not in makers and is_offered(PLUG_INS, name):
+        made: Rule = plug_in(PLUG_INS, name)(born, seed, tick, days)
+        return made
     if name not in makers:
         raise ValueError(f"policy {name!r}: one of {', '.join((*NAMES, *SIGNALLED))}, or mixed:ALPHA")
     return makers[name]()

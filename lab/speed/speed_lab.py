@@ -50,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scale.add_argument("--no-looks", action="store_true", help="growth, memory and opening alone")
     text = names.add_parser("text", help="main texts beside what people marked: F1 and time, by library")
     text.add_argument("directories", type=Path, nargs="+", metavar="DIR",
-                      help="NAME/source.html with NAME/expected.html, or html/NAME.html with txt/NAME.txt")  # fmt: skip
+                      help="NAME/source.html, NAME/expected.html; html/NAME.html, txt/NAME.txt; ...")  # fmt: skip
+    text.add_argument("--marks", type=Path, help="file that names the element of each page that is its text")
+    text.add_argument("--part", choices=("tune", "held", "all"), default="all", help="by a hash of the name [all]")
     text.add_argument("--worst", type=int, default=0, help="pages told where ours is furthest behind [0]")
     xml = names.add_parser("xml", help="XML documents/s, validated and stored; RAM of documents that wait")
     xml.add_argument("--documents", type=_counting, default=3000, help="[3000]")

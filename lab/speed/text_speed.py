@@ -1,12 +1,19 @@
 """Main texts beside what people marked, and the time a page takes, by ours and by other libraries.
 
-Pages come from directories, of one of two shapes: `NAME/source.html` beside `NAME/expected.html` (the test pages of
-Mozilla's Readability, which several packages carry), or `html/NAME.html` beside `txt/NAME.txt` (newspaper4k's tests).
+Pages come from directories, of one of these shapes:
+
+NAME/source.html, NAME/expected.html   the test pages of Mozilla's Readability, which several packages carry
+html/NAME.html, txt/NAME.txt           newspaper4k's tests
+html/NAME.html, raw/NAME.md            domdown's
+NAME.html, and a file of marks         any: it names the element of each page that is its text (gne_marks.txt)
+
+A part of a set can be held out from whoever tunes rules on the rest: it is chosen by a hash of the page's name.
 F1 is of words, as a bag; a letter of a script without spaces is a word. The time is CPU time of text and Markdown.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
 import statistics
@@ -28,6 +35,8 @@ URL = "https://example.org/articles/page.html"
 _WORD = re.compile(
     r"[\u0e00-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u0e00-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
+_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)\s]*(?: \"[^\"]*\")?\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +48,13 @@ class MarkedPage:
     truth: str
 
 
-def text(directories: Sequence[Path], worst: int) -> None:
+def text(directories: Sequence[Path], worst: int, marks: Path | None, part: str) -> None:
     """Print a table, and the pages where ours is furthest behind the best. InputError: a directory has no pages."""
     for directory in directories:
-        pages = list(marked_pages(directory))
+        found = marked_pages(directory) if marks is None else pages_by_marks(directory, marks)
+        pages = [page for page in found if part in ("all", part_of(page.name))]
         if not pages:
-            raise InputError(f"{directory}: no NAME/source.html with NAME/expected.html, no html/ with txt/")
+            raise InputError(f"{directory}: no page beside its text: `xyro lab speed text --help`")
         size = statistics.mean(len(page.body) for page in pages)
         _tell(f"{directory}: {len(pages)} pages, {size / 1000:.0f} kB a page")
         _tell("                  F1  median  precision  recall  without text  ms a page")
@@ -68,6 +78,37 @@ def marked_pages(directory: Path) -> Iterator[MarkedPage]:
         source = directory / "html" / f"{truth.stem}.html"
         if source.exists():
             yield MarkedPage(truth.stem, source.read_bytes(), truth.read_text(encoding="utf-8"))
+
+    for truth in sorted(directory.glob("raw/*.md")):
+        source = directory / "html" / f"{truth.stem}.html"
+        if source.exists():
+            yield MarkedPage(truth.stem, source.read_bytes(), bare(truth.read_text(encoding="utf-8")))
+
+
+def pages_by_marks(directory: Path, marks: Path) -> Iterator[MarkedPage]:
+    """marks: lines of a page's path, without ".html", and a CSS selector; its first element is the page's text."""
+    for line in marks.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#") or not line:
+            continue
+        name, selector = line.split(" ", 1)
+        body = (directory / f"{name}.html").read_bytes()
+        tree = LexborHTMLParser(body.decode(codec_for(body, ""), "replace"))
+        tree.strip_tags(["script", "style", "noscript"])
+        if (element := tree.css_first(selector)) is None:
+            raise InputError(f"{directory}/{name}.html: no {selector}")
+        yield MarkedPage(name, body, element.text(separator=" "))
+
+
+def part_of(name: str) -> str:
+    """Tell by the last bit of the SHA-256 of its name whether a page is for tuning, or held out."""
+    return "held" if hashlib.sha256(name.encode()).digest()[-1] & 1 else "tune"
+
+
+def bare(markdown: str) -> str:
+    """Markdown without its head of metadata, its images, and the addresses of its links."""
+    if markdown.startswith("---\n"):
+        markdown = markdown.partition("\n---\n")[2]
+    return _LINK.sub(r"\1", _IMAGE.sub("", markdown))
 
 
 def overlap(found: str, truth: str) -> tuple[float, float, float]:

@@ -63,6 +63,8 @@ class ReadNote:
     """uses that its robots.txt refuses (wire/uses.py)"""
     importance: float = 0.0
     rate: float = 0.0
+    same: bool = False
+    """its bytes are those of the read before"""
 
 
 @dataclass(slots=True)
@@ -87,6 +89,7 @@ class ContentsWriter:
         self._frontier = frontier
         self._number = frontier.partition.number
         self._directory = Path(options.directory)
+        self._bytes = options.bytes_signature
         self._waiting: dict[tuple[PageId, int], ReadNote] = {}
         self._notes = CommitNotes()
         self._lock = threading.Lock()
@@ -159,6 +162,7 @@ class ContentsWriter:
         for (order, note), importance in zip(found, importances, strict=True):
             row = self._frontier.partition.row(order.page)
             note.importance, note.rate = importance, row.rate if row is not None else 0.0
+            note.same = self._bytes and order.visit.changed is False
         self._ready([note for _, note in found])
 
     def _ready(self, notes: Iterable[ReadNote]) -> None:
@@ -228,7 +232,7 @@ class ContentsWriter:
             (note.page, note.url, note.importance, note.rate, note.started),
         )
         if note.contents.text is not None:
-            self._texts.store(note.page, note.started, note.contents.text)
+            self._texts.store(note.page, note.started, note.contents.text, note.same)
         record = note.contents.record
         if record is not None:
             self._index.execute(

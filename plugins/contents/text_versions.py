@@ -26,14 +26,22 @@ class TextVersions:
         self._limit = versions
         self._days = days
 
-    def store(self, page: PageId, time: float, text: StoredText) -> bool:
-        """Keep what a read showed; True if a new version began."""
+    def store(self, page: PageId, time: float, text: StoredText, same: bool = False) -> bool:
+        """Keep what a read showed; True if a new version began.
+
+        same: the page's bytes are those of the read before. If its text is another all the same, another extractor
+        found it: it takes the place of the last version, for the page has not changed.
+        """
         last = self._index.execute(
             "SELECT number, digest, time FROM texts WHERE page = ? ORDER BY number DESC LIMIT 1", (page,)
         ).fetchone()
         if last is not None and (last[1] == text.digest or time <= last[2]):
             return False
         number = last[0] + 1 if last else 1
+        replaced = same and last is not None
+        if replaced:
+            number, _, time = last
+            self.drop(page, number)
         self._index.execute(
             "INSERT INTO bodies VALUES (?, 1, ?, ?) ON CONFLICT (digest) DO UPDATE SET uses = uses + 1",
             (text.digest, text.size, text.packed),
@@ -43,7 +51,7 @@ class TextVersions:
             (page, number, time, text.digest, text.title, text.language, text.published, text.modified),
         )
         self._retain(page, number, time)
-        return True
+        return not replaced
 
     def drop(self, page: PageId, number: int) -> None:
         """Drop one version, and its body where no other version has it."""

@@ -1,6 +1,6 @@
 """The values that a plug-in gives to pages ([opic] values): less of what such a page spends goes along its links.
 
-    a reader asks the plug-in        -> Answer.value (xyro/page_values.py)
+    a reader asks the plug-in        -> Answer.value (xyro/page_plug_ins.py)
     the report is about to leave     -> `_answered` notes the value
     a turn applies the report        -> `_visited`: column `voice`, before the page's links get their cash
     the ledger spends                -> the rest goes to the virtual page (frontier/ledger.py)

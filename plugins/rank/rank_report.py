@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from xyro.plugins.rank.ranking import Ranking, RankRequest
+from xyro.service.views.text_tables import url_lines
 from xyro.wire.messages import Kind
 
 CHUNK = 1 << 16
@@ -86,9 +87,11 @@ def sentences(fields: dict[str, Any]) -> list[str]:
     return text
 
 
-def table(found: list[dict[str, Any]]) -> str:
-    """Rows for people."""
+def table(found: list[dict[str, Any]], width: int = 0) -> str:
+    """Rows for people; width: columns of the terminal, 0 = no bound."""
     beside = "interest" if found and found[0]["interest"] is not None else "importance"
     lines = [f"{'rank':>10}  {beside:>10}  kind   url"]
-    lines += [f"{row['rank']:10.4g}  {row[beside]:10.4g}  {row['kind'] or '-':5}  {row['url']}" for row in found]
+    for row in found:
+        line = f"{row['rank']:10.4g}  {row[beside]:10.4g}  {row['kind'] or '-':5}  "
+        lines += url_lines(line, row["url"], width)
     return "\n".join(lines)

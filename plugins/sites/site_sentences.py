@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xyro.configs.schema import SiteTable
+from xyro.service.views.why_due import duration_text
 from xyro.wire.ids import LocalPage
 from xyro.wire.urls import fits
 
@@ -41,6 +42,10 @@ def _parts(site: SiteTable) -> Iterator[str]:
         yield "a user and a password"
     if site.delay is not None:
         yield f"delay {site.delay:g} s"
+    if site.min_interval is not None:
+        yield f"read again no sooner than {duration_text(site.min_interval)} later"
+    if site.max_interval is not None:
+        yield f"read again at latest {duration_text(site.max_interval)} later"
     if site.proxy is not None:
         yield f"proxy {site.proxy or 'none'}"
     if site.signature is not None:

@@ -301,7 +301,7 @@ def nesting(parts: Mapping[str, set[str]]) -> dict[str, int]:
 def stats_text(found: Mapping[str, Any]) -> str:
     """The statistics for people."""
     pages, documents, dtds, versions = (found[name] for name in ("pages", "documents", "dtds", "versions"))
-    lines = [f"{'':28}{'count':>11}  {'mean':>9}  {'median':>9}  {'p90':>9}  {'most':>9}"]
+    lines = [f"{'':26}{'count':>10}  {'mean':>9}  {'median':>9}  {'p90':>9}  {'most':>9}"]
     for kind, fields in pages.items():
         lines.append(_line(f"{kind} pages, bytes", fields["size"]))
     lines += [_line(f"{kind} changes a day", pages[kind]["change_rate"]) for kind in ("HTML", "XML")]
@@ -324,4 +324,4 @@ def stats_text(found: Mapping[str, Any]) -> str:
 def _line(name: str, spread: Mapping[str, Any]) -> str:
     numbers = (spread[which] for which in ("mean", "median", "p90", "most"))
     shown = "  ".join(f"{'-' if number is None else f'{number:.4g}':>9}" for number in numbers)
-    return f"{name:28}{spread['count']:11,}  {shown}"
+    return f"{name:26}{spread['count']:10,}  {shown}"

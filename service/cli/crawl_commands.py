@@ -18,6 +18,7 @@ from xyro.service.cli.options import (
     crawling,
     seeds_of,
     settings_chosen,
+    tell,
     tell_refused,
     terminal_width,
 )
@@ -84,7 +85,7 @@ def tell_end(report: dict[str, Any], best: Sequence[dict[str, Any]], as_json: bo
     if as_json:
         click.echo(json.dumps(report))
     else:
-        click.echo(f"{sentence(report)}\n{pages_table(best, 'importance', terminal_width())}")
+        tell(f"{sentence(report)}\n{pages_table(best, 'importance', terminal_width())}")
 
 
 _OF_CLUSTER = ("seed_file", "max_pages", "max_seconds", "refresh", "join", "ca", "verbose", "quiet")

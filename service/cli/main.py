@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from xyro import VERSION
 from xyro.service.cli.backup_command import backup
 from xyro.service.cli.changes_command import changes
 from xyro.service.cli.cluster_command import cluster
@@ -25,6 +26,7 @@ from xyro.service.cli.dashboard_command import dashboard
 from xyro.service.cli.hub_command import hub
 from xyro.service.cli.identity_command import identity
 from xyro.service.cli.migrate_command import migrate, repair
+from xyro.service.cli.options import tell
 from xyro.service.cli.page_commands import page
 from xyro.service.cli.plan_command import plan
 from xyro.service.cli.publish_commands import publish, subscribe, subscriptions, unsubscribe
@@ -137,18 +139,13 @@ def _close_output() -> None:
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    click.echo(f"xyro: {printable(text, 2000)}", err=True)
+    tell(f"xyro: {printable(text, 2000)}", err=True)
     sys.exit(code)
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            click.echo(f"xyro {version('xyro')}")
-        except PackageNotFoundError:
-            click.echo("xyro, from a checkout that is not installed")
+        click.echo(f"xyro {VERSION}")
         ctx.exit()
 
 

@@ -135,6 +135,14 @@ def terminal_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
+def tell(text: str, err: bool = False) -> None:
+    """Print a text for people; on a terminal, lines that are too wide are folded."""
+    from xyro.service.views.text_tables import folded
+
+    stream = sys.stderr if err else sys.stdout
+    click.echo(folded(text, shutil.get_terminal_size().columns if stream.isatty() else 0), err=err)
+
+
 def directory_of(data: Path | None) -> Path:
     """The data directory that a command looks at; of a numbered one (`node-*`) the one whose process answers here."""
     directory = data or Path(os.environ.get("XYRO_STORE__DATA") or "xyro-data")

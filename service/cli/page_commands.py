@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.options import as_json_too, directory_of, terminal_width, with_data
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def get(url: str, data: Path | None, form: str, number: int | None, moment: str,
 @as_json_too
 def versions(url: str, data: Path | None, as_json: bool) -> None:
     """List the versions of a page that are kept, oldest first."""
+    from xyro.service.views.text_tables import url_lines
+
     with contents_of(data) as view:
         rows = list(view.describe(_page(view, url)))
     if as_json:
@@ -87,10 +89,11 @@ def versions(url: str, data: Path | None, as_json: bool) -> None:
     click.echo(f"{'version':>7}  {'read at':20}  {'until':20}  {'bytes':>9}  html  title")
     for row in rows:
         size = "-" if row["size"] is None else f"{row['size']:,}"
-        click.echo(
+        line = (
             f"{row['version']:7d}  {row['read_at'] or '-':20}  {row['until'] or 'now':20}  {size:>9}  "
-            f"{'yes' if row['html'] else 'no':4}  {printable(row['title'] or '-', 200)}"
+            f"{'yes' if row['html'] else 'no':4}  "
         )
+        click.echo("\n".join(url_lines(line, printable(row["title"] or "-", 200), terminal_width())))
 
 
 @page.command()

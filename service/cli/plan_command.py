@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too
+from xyro.service.cli.options import as_json_too, tell
 from xyro.service.cli.stopped_crawl import exported, stopped_crawl
 from xyro.wire.errors import InputError
 
@@ -41,7 +41,10 @@ def plan(place: CrawlPlace, as_json: bool, replay: bool, **asked: Any) -> None:
         _replay(place, as_json, **asked)
         return
     forecast = _answer(place, **asked)
-    click.echo(json.dumps(forecast) if as_json else plan_table(forecast))
+    if as_json:
+        click.echo(json.dumps(forecast))
+    else:
+        tell(plan_table(forecast))
 
 
 def _answer(place: CrawlPlace, target: float | None, bandwidth: str | None, policies: tuple[str, ...]) -> Any:

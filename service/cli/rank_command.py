@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.options import as_json_too, directory_of, tell, terminal_width, with_data
 from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 
@@ -202,6 +202,6 @@ def _tell(
         click.echo(json.dumps({**fields, "residuals": steps, "top": list(rows(ranked, count))}))
         return
     if file is None:
-        click.echo(table(list(rows(ranked, count))))
+        tell(table(list(rows(ranked, count)), terminal_width()))
     for sentence in sentences(fields):
         click.echo(sentence, err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too, terminal_width
+from xyro.service.cli.options import as_json_too, tell, terminal_width
 from xyro.service.cli.stopped_crawl import exported, stopped_crawl, stopped_views
 from xyro.wire.errors import InputError
 from xyro.wire.text import printable
@@ -59,7 +59,7 @@ def status(place: CrawlPlace, check: bool, as_json: bool) -> None:
     from xyro.service.views.text_tables import field_lines, informative_fields, wrapped
 
     head = "" if check else f"{wrapped(limit_lines(limits(fields)))}\n\n"
-    click.echo(f"{head}{field_lines(informative_fields(fields))}")
+    tell(f"{head}{field_lines(informative_fields(fields))}")
 
 
 @click.command(short_help="The first pages or sites: by importance, staleness ...")
@@ -88,7 +88,7 @@ def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> No
         return
     from xyro.service.views.text_tables import pages_table
 
-    click.echo(pages_table(rows, by, terminal_width()))
+    tell(pages_table(rows, by, terminal_width()))
 
 
 @click.command()
@@ -120,7 +120,7 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
 
     because, width = explanation.pop("because"), terminal_width()
     sentences = wrapped(because, width) if width else "\n".join(printable(sentence, 1000) for sentence in because)
-    click.echo(f"{sentences}\n{field_lines(explained_fields(explanation))}")
+    tell(f"{sentences}\n{field_lines(explained_fields(explanation))}")
 
 
 @click.command(short_help="Write all pages, documents, links, hosts, texts ...")
@@ -170,10 +170,10 @@ def export(
 def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
     """The hosts with most waiting links, then those with most orders, and their standing.
 
-    orders: that unread pages of the host got; unread: such pages now, of most_unread that it may have; poor: of
-    patterns that breed (2 % of the reads for all of these); credit: hosts that nobody knew which links of its domain
-    may still bring in, introduced: that they did; waiting: links of its pages that wait for one or the other; failures:
-    of the host, in a row; site: the [[sites]] entry that holds.
+    orders: that unread pages of the host got; unread: such pages now, of `most` that it may have; poor: of patterns
+    that breed (2 % of the reads for all of these); credit: hosts that nobody knew which links of its domain may still
+    bring in, brought: that they did; waiting: links of its pages that wait for one or the other; fails: failures of the
+    host, in a row. Below: the [[sites]] entry that holds.
     """
     from xyro.service.views.host_standing import first_hosts, hosts_table
 
@@ -183,7 +183,7 @@ def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
     else:
         with stopped_views(place.directory) as views:
             rows = first_hosts(views.hosts(), count)
-    click.echo(json.dumps(rows) if as_json else hosts_table(rows))
+    click.echo(json.dumps(rows) if as_json else hosts_table(rows, terminal_width()))
 
 
 @click.command()
@@ -208,5 +208,5 @@ def audit(place: CrawlPlace, as_json: bool) -> None:
     else:
         from xyro.service.views.text_tables import audit_text
 
-        click.echo(audit_text(report))
+        tell(audit_text(report))
     sys.exit(0 if report["ok"] else 1 if report["violations"] else 3)

@@ -6,6 +6,7 @@
       node_watch.py        follows the placement while the node runs
       mover.py, arrivals.py  a partition goes to another node while the crawl goes on: the two ends
     transport.py         the bus of a node: messages of partitions to other nodes, in frames that may be lost
+      address_turns.py     one node at a time reads at an address that hosts of several share
       couriers.py          messages that nobody would send again: sent until answered
     restore.py           partitions whose node is lost for good come back from backups, or begin anew
     steering.py          who is there, and what a person changes: move, drain, forget, adopt

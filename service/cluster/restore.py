@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
 FOLLOW_SECONDS = 60.0
 """for all nodes to follow a change of the placement: they look every two seconds"""
-_log = logging.getLogger("xyro")
 Pair = tuple[int, int]
 Opened = tuple[dict[int, int], int]
 """partitions that are open on a node, each at an epoch, and the version of the placement that it follows"""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from xyro.service.cluster.address_turns import AddressTurns
 from xyro.service.cluster.couriers import Courier
 from xyro.service.node.crawl_file import with_agreed
 from xyro.wire import topics
@@ -123,6 +124,7 @@ class ClusterBus:
         """partitions that are open here, each with the epoch at which it was opened"""
         self.counts = TrafficCounts()
         self.courier = Courier(node, clock.time())
+        self.turns = AddressTurns(link, placement, node, clock)
         self.outdated = asyncio.Event()
         """set when a message shows that the placement is no longer that of `placement`"""
         self.link = link
@@ -191,14 +193,17 @@ class ClusterBus:
     def follow(self, placement: Placement) -> None:
         """Send by this placement from now on."""
         self.placement = placement
+        self.turns.follow(placement)
 
     def opened(self, partition: int) -> None:
         """A partition takes messages here from now on."""
         self.open[partition] = self.placement.owners[partition].epoch
+        self.turns.opened(partition)
 
     def closed(self, partition: int) -> None:
         """It takes none any more."""
         self.open.pop(partition, None)
+        self.turns.closed(partition)
 
     def post_from(self, partition: int, topic: str, message: Message) -> None:
         """Post a message of a partition, or of the node itself (FROM_NODE)."""
@@ -243,6 +248,7 @@ class ClusterBus:
     async def run(self) -> None:
         """Take frames from the broker and hand ours to it, until closed."""
         subscription = await self.link.subscribe(node_subject(self.placement.crawl, self.number), self._take)
+        await self.turns.start()
         repeating = asyncio.create_task(self._repeat())
         try:
             while not self._closed:
@@ -254,6 +260,7 @@ class ClusterBus:
         finally:
             repeating.cancel()
             await asyncio.gather(repeating, return_exceptions=True)
+            await self.turns.close()
             if not self.link.client.is_closed:
                 await subscription.unsubscribe()
 

@@ -31,7 +31,17 @@ _KEY = rows.META.key("crawl.toml")
 """the texts that the file may have: the one of now, and while it is replaced the next one"""
 _STORED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "crawl": ("scope", "max_depth", "include", "exclude", "skip_suffixes", "fold_slashes"),
-    "fetch": ("only_net", "allow_private", "ports", "name_servers", "contact", "proxy", "proxy_resolves", "ca_file"),
+    "fetch": (
+        "only_net",
+        "allow_private",
+        "ports",
+        "name_servers",
+        "contact",
+        "proxy",
+        "proxy_resolves",
+        "ca_file",
+        "parsers",
+    ),
     "identity": ("purpose", "sign", "key", "agent"),
     "politeness": ("delay",),
     "keep": ("warc", "text", "extractor", "directory"),
@@ -165,5 +175,9 @@ def _toml(settings: Settings) -> str:
 
 
 def _line(key: str, value: object) -> str:
-    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+    plain = msgspec.to_builtins(value)
+    if isinstance(plain, dict):  # of texts
+        text = f"{{ {', '.join(_line(json.dumps(name), each) for name, each in plain.items())} }}"
+    else:
+        text = json.dumps(plain, ensure_ascii=False)
     return f"{key} = {text}".replace("\x7f", "\\u007f")  # the one character that JSON may hold raw and TOML may not

@@ -13,6 +13,7 @@ from xyro.wire.bus import Bus
 
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
+    from xyro.server_floors import AddressClaims
 
 
 class NodeNetwork(Protocol):
@@ -25,6 +26,10 @@ class NodeNetwork(Protocol):
     @property
     def nodes(self) -> int:
         """Number of nodes that read the web, this one included."""
+
+    @property
+    def turns(self) -> AddressClaims | None:
+        """Turns at addresses that other nodes read, too."""
 
     @property
     def stood_still(self) -> Callable[[], bool]:
@@ -54,6 +59,7 @@ class LoneNode:
     bus: Bus
     number: int = 0
     nodes: int = 1
+    turns: None = None
     stood_still: Callable[[], bool] = bool
     """never: there is nobody else"""
 

@@ -166,7 +166,7 @@ class Node:
         if options.signing is not None:
             options = replace(options, signing=replace(options.signing, hosts=str(self.data.path / SIGNED)))
         options = replace(options, clock_log=self.data.path / CLOCKS, pause=self._pause(), archive=archive)
-        return Reader(options, self.guard, self.clock, on_report, self.may_read)
+        return Reader(options, self.guard, self.clock, on_report, self.may_read, self.network.turns)
 
     def _pause(self) -> float:
         """Seconds before the first read of any crawl that is resumed."""
@@ -485,7 +485,11 @@ class Node:
             for loop in self.partition_loops:  # what the others hold leads to orders, too
                 if loop.holds_reads or loop is resident.loop:
                     loop.hurry()
-        elif self._pressing() or self.bus.waiting(topics.pages(resident.number)) >= self.settings.store.commit_reports:
+        elif (
+            self._pressing()
+            or self.unsynced >= AT_RISK  # reads wait for this group
+            or self.bus.waiting(topics.pages(resident.number)) >= self.settings.store.commit_reports
+        ):
             resident.loop.hurry()
 
     def _commanded(self, partition: int) -> None:

@@ -8,11 +8,12 @@ the parts that its documents wait for (part_requests.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from xyro.frontier.scope import Scope
-from xyro.loader.library import StoredPart
+from xyro.loader.library import LOST, StoredPart
 from xyro.metadata.states import NAMED, State
 from xyro.wire.clock import Clock
 from xyro.wire.ids import LocalPage, PageId, local_page, owner_of
@@ -22,9 +23,6 @@ from xyro.wire.urls import host_of, partition_of
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
-
-LOST = StoredPart()
-_NEVER = frozenset(map(int, (State.BLOCKED, State.DISALLOWED, State.DEAD)))
 
 
 class PartitionParts:
@@ -55,30 +53,14 @@ class PartitionParts:
 
         unchanged: it was just read and is as before, so its age does not matter.
         """
-        partition = self._frontier.partition
-        page = partition.url_index.find_one(url)
-        if page < 0:
-            return None
-        clock = partition.hosts.clocks.get(partition.hosts_of[page])
-        state = partition.states[page]
-        if state in _NEVER or (clock is not None and clock.hold == "blocked"):
-            return LOST
-        return self._read(page, unchanged) if state == State.READ else None
+        page = self._frontier.partition.url_index.find_one(url)
+        since = -math.inf if unchanged else self._clock.time() - self._age
+        return None if page < 0 else self._frontier.loads.part(page, since)
 
     def answer(self, question: FindPart) -> tuple[bytes | None, str, str] | None:
         """Return the stored part that another node's documents wait for."""
         part = self.part(question.url, False)
         return None if part is None else (part.body, part.charset, part.moved)
-
-    def _read(self, page: LocalPage, unchanged: bool) -> StoredPart | None:
-        """Return a page that was read well last time."""
-        row, loads = self._frontier.partition.row(page), self._frontier.loads
-        if row is None or row.error or not (unchanged or row.last_read > self._clock.time() - self._age):
-            return None
-        if row.location:
-            return StoredPart(moved=row.location)
-        document = loads.documents.latest(page) if page not in loads.loading else None
-        return None if document is None else StoredPart(loads.documents.body(page), document.charset)
 
     def body(self, page: LocalPage, epoch: int) -> bytes | None:
         """Return the body whose load waits, None if there is none of this epoch."""

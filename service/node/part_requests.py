@@ -1,7 +1,7 @@
-"""Asks other nodes for the parts (DTDs, entities) that documents here wait for and that lie in partitions there.
+"""Asks for the parts (DTDs, entities) that documents here wait for, of other nodes' partitions by message.
 
-The partition of such a document has asked that partition to read the part (a blocking Submit); nobody says when it has.
-So each part is asked for now and then, until it is there or known never to be had.
+The partition of such a document has asked that partition to read the part (a blocking Submit), which does so unless it
+has it; nobody says when it has. So each part is asked for now and then, until it is there or known never to be had.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class PartRequests:
 
     def _ask_for(self, urls: list[str]) -> None:
         for url in urls:
-            if len(self._asked) >= AT_ONCE:
-                return
-            if url not in self._asked and not self._lookup.is_here(url):
+            if self._lookup.is_here(url):
+                if (part := self._lookup.part(url, False)) is not None:
+                    self._load_loop.supply(url, part)
+            elif url not in self._asked and len(self._asked) < AT_ONCE:
                 task = self._asked[url] = asyncio.create_task(self._ask(url))
                 task.add_done_callback(partial(self._answered, url))
 

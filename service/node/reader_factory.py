@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
 
+from xyro import VERSION
 from xyro.archive_options import ArchiveOptions
 from xyro.configs.schema import FetchSettings, Settings
 from xyro.contents_index import FOLDER
@@ -21,7 +22,7 @@ from xyro.service.node.site_factory import site_options
 from xyro.site_entries import private_names, signatures
 from xyro.text_libraries import extractor_of
 from xyro.wire.errors import InputError
-from xyro.wire.plug_ins import VALUES, plug_in
+from xyro.wire.plug_ins import PARSERS, VALUES, plug_in
 from xyro.wire.uses import bits
 
 
@@ -53,7 +54,8 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
         words=words,
         gamma=gamma,
         processes=processes_of(fetch),
-        values=_values(settings.opic.values),
+        values=_installed(VALUES, settings.opic.values, "[opic] values"),
+        parsers={mime: _installed(PARSERS, name, f"[fetch] parsers: {mime}") for mime, name in fetch.parsers.items()},
         client=fetch.client,
         sites=site_options(settings),
         ca_file=_ca_file(fetch),
@@ -97,13 +99,13 @@ def _ca_file(fetch: FetchSettings) -> str:
     return str(Path(fetch.ca_file).absolute()) if fetch.ca_file else ""
 
 
-def _values(name: str) -> str:
-    """The name of a plug-in that is installed. InputError: it is not."""
+def _installed(group: str, name: str, setting: str) -> str:
+    """The name of a plug-in that is installed, or none. InputError: it is not."""
     if name:
         try:
-            plug_in(VALUES, name)
+            plug_in(group, name)
         except InputError as error:
-            raise InputError(f"[opic] values = {error}") from error
+            raise InputError(f"{setting} = {error}") from error
     return name
 
 
@@ -121,33 +123,27 @@ def processes_of(fetch: FetchSettings) -> int:
 
 def user_agent_of(fetch: FetchSettings) -> str:
     """Xyro/0.1.0 (+contact): the product token that robots.txt knows, and whom to ask."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        number = version("xyro")
-    except PackageNotFoundError:  # run from a checkout that was not installed
-        number = "0"
     contact = fetch.contact if not fetch.contact or "://" in fetch.contact else f"mailto:{fetch.contact}"
-    return f"{fetch.user_agent}/{number} (+{contact})" if contact else f"{fetch.user_agent}/{number}"
+    return f"{fetch.user_agent}/{VERSION} (+{contact})" if contact else f"{fetch.user_agent}/{VERSION}"
 
 
 def manners_of(settings: Settings, nodes: int = 1) -> Manners:
     """--delay S replaces the three delays; else they are those of [politeness].
 
-    nodes: how many read beside this one, itself included. None knows when another one reads a host at the same address,
-    network or domain, so each waits as many times as long there: together they read no more often than one would.
+    nodes: how many read beside this one, itself included. None knows when another one reads a host in the same network
+    or domain, so each waits as many times as long there: together they read no more often than one would. Addresses
+    have turns: service/cluster/address_turns.py.
     """
     polite = settings.politeness
-    net_delay, domain_delay = nodes * polite.net_delay, nodes * polite.domain_delay
     if polite.delay is not None:
-        manners = Manners.fixed(polite.delay, net_delay, domain_delay)
-        return replace(manners, ip_delay=nodes * manners.ip_delay)
+        return replace(Manners.fixed(polite.delay, polite.net_delay, polite.domain_delay), nodes=nodes)
     return Manners(
         polite.min_delay,
         polite.factor,
         polite.factor_cap,
-        nodes * polite.ip_delay,
+        polite.ip_delay,
         polite.crawl_delay_cap,
-        net_delay=net_delay,
-        domain_delay=domain_delay,
+        net_delay=polite.net_delay,
+        domain_delay=polite.domain_delay,
+        nodes=nodes,
     )

@@ -5,17 +5,19 @@ Written when the interface listens, removed at an orderly stop; after a crash it
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlencode
 
 from xyro.wire.errors import InputError, MachineError
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 NAME = "run"
 QUICK = 20.0
@@ -59,16 +61,19 @@ class Remote:
             return remote if alive(remote.pid) and remote._answers() else None
         except TimeoutError:
             raise MachineError(f"{directory}: process {remote.pid} is busy or hangs: try again, or stop it") from None
-        except (OSError, ArithmeticError, ValueError, KeyError, TypeError, http.client.HTTPException):
+        except (OSError, ArithmeticError, ValueError, KeyError, TypeError):
             return None
 
     def _answers(self) -> bool:
         """Tell whether the process that wrote the file answers. (After a crash its number or port may be somebody
         else's.)"""
-        with closing(http.client.HTTPConnection(self.host, self.port, timeout=QUICK)) as connection:
+        from http.client import HTTPConnection, HTTPException  # 5 ms, which a crawl of its own does without
+
+        with closing(HTTPConnection(self.host, self.port, timeout=QUICK)) as connection, suppress(HTTPException):
             connection.request("GET", "/health")
             with connection.getresponse() as response:
                 return response.status in (200, 503) and bool(json.loads(response.read(4096))["pid"] == self.pid)
+        return False
 
     def get(self, path: str, **query: object) -> Any:
         """The JSON that the process answers with."""
@@ -103,17 +108,19 @@ class Remote:
             return json.loads(response.read())
 
     @contextmanager
-    def _answer(self, method: str, path: str, body: str | None = None) -> Iterator[http.client.HTTPResponse]:
+    def _answer(self, method: str, path: str, body: str | None = None) -> Iterator[HTTPResponse]:
         """InputError: it refused, and says why. MachineError: it failed, or went away before all was said."""
+        from http.client import HTTPConnection, HTTPException
+
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        with closing(http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)) as connection:
+        with closing(HTTPConnection(self.host, self.port, timeout=PATIENCE)) as connection:
             try:
                 connection.request(method, path, body, headers)
                 with connection.getresponse() as response:
                     if response.status != 200:
                         raise (InputError if response.status == 400 else MachineError)(_reason(response))
                     yield response
-            except (OSError, ValueError, http.client.HTTPException) as error:
+            except (OSError, ValueError, HTTPException) as error:
                 raise MachineError(f"process {self.pid} went away before all was said ({error}): ask again") from error
 
 
@@ -131,9 +138,11 @@ def alive(pid: int) -> bool:
         return True
 
 
-def _reason(response: http.client.HTTPResponse) -> str:
+def _reason(response: HTTPResponse) -> str:
+    from http.client import HTTPException
+
     try:
         found = json.loads(response.read())
         return "; ".join(found["failing"]) if "failing" in found else str(found["error"])
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+    except (OSError, ValueError, KeyError, TypeError, HTTPException):
         return f"the process answers HTTP {response.status}"

@@ -14,8 +14,8 @@ from xyro.service.views.partition_status import PartitionStatus
 
 def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, Any]:
     """`xyro status`: how fresh all is now (by the model as its reads and audits correct it, with the interval that is
-    to hold 95 of 100 such moments, and by the model alone), how often changes came beside how often they were expected,
-    how fresh audits found it, delays, bandwidth."""
+    to hold 95 of 100 such moments, and by the model alone; None: not known), how often changes came beside how often
+    they were expected, how fresh audits found it, delays, bandwidth."""
     whole, detection, discovery = Expected(), Delays(), Delays()
     for part in parts:
         whole.merge(part.expected)
@@ -23,13 +23,16 @@ def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, 
         discovery.merge(part.discovery)
     seen = combined((part.audits, part.expected.importance) for part in parts)
     model, kappa = whole.freshness(now), calibration_of(part.calibration for part in parts)
-    found = None if model is None else shifted(kappa.headline(model, whole.importance), seen)
+    stale = whole.stale(now)
+    found = None if model is None else shifted(kappa.headline(stale, whole.importance), seen)
+    if found is not None and found.low <= 0.0 and found.high >= 1.0:
+        found = None  # it may be anything: no read has shown yet what the model is worth
     return {
         "freshness": _rounded(found.freshness if found is not None else None),
         "freshness_low": _rounded(found.low if found is not None else None),
         "freshness_high": _rounded(found.high if found is not None else None),
         "freshness_model": _rounded(model),
-        "changes_over_believed": _rounded(kappa.kappa if kappa.believed else None),
+        "changes_over_believed": _rounded(kappa.ratio(stale) if kappa.octaves else None),
         "missed_changes": _rounded(whole.obsolescence(now)),
         "audit": _audited(parts, seen, now),
         "execution": _found_by(parts),

@@ -12,6 +12,7 @@ import numpy as np
 
 from xyro.metadata.hosts import POOR, PRICE, QUERIES
 from xyro.metadata.states import FOLDER, State
+from xyro.service.views.text_tables import LEAST_ROOM, middle_cut
 from xyro.wire.ids import LocalPage
 from xyro.wire.text import printable
 from xyro.wire.urls import fits
@@ -29,20 +30,19 @@ HOST_STANDING: dict[str, type] = {
     "site": str,
 }
 """fields of a host's row"""
-TABLE = {
-    "host": 40,
-    "read": 9,
-    "orders": 9,
-    "unread": 9,
-    "most_unread": 13,
-    "poor": 7,
-    "credit": 11,
-    "introduced": 12,
-    "waiting": 9,
-    "failures": 10,
-    "site": 20,
+COLUMNS = {
+    "read": "read",
+    "orders": "orders",
+    "unread": "unread",
+    "most_unread": "most",
+    "poor": "poor",
+    "credit": "credit",
+    "introduced": "brought",
+    "waiting": "waiting",
+    "failures": "fails",
 }
-"""columns of `xyro hosts`, and their widths"""
+"""numbers in a row of `xyro hosts`, and their headings"""
+TABLE = ("host", *COLUMNS, "site")
 MOST_PAGES = 256
 """pages whose waiting links are looked through for a URL: some milliseconds each"""
 
@@ -116,11 +116,23 @@ def first_hosts(rows: Iterable[Mapping[str, Any]], count: int) -> list[dict[str,
     return [{name: row[name] for name in TABLE} for row in first]
 
 
-def hosts_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as text, a line each."""
-    lines = ["".join(f"{name:>{width}}" for name, width in TABLE.items())]
-    for row in rows:
-        site = printable(str(row["site"] or "-"), TABLE["site"] - 1)
-        values = {**row, "host": printable(str(row["host"]), TABLE["host"] - 1), "site": site}
-        lines.append("".join(f"{values[name]:>{width}}" for name, width in TABLE.items()))
+def hosts_table(rows: Sequence[Mapping[str, Any]], width: int = 0) -> str:
+    """Rows as text, a line each, and one for the [[sites]] entry that holds. width: columns of the terminal, 0 = no
+    bound; a name that does not fit is cut in the middle."""
+    cells = [[f"{row[name]:,.0f}" for name in COLUMNS] for row in rows]
+    wide = [max(map(len, column)) for column in zip(COLUMNS.values(), *cells, strict=True)]
+    names = [printable(str(row["host"]), 260) for row in rows]
+    room = max(map(len, ("host", *names)))
+    if width:
+        room = min(room, max(width - sum(wide) - len(wide), LEAST_ROOM))
+
+    def line(name: str, cells: Iterable[str]) -> str:
+        numbers = " ".join(f"{cell:>{size}}" for cell, size in zip(cells, wide, strict=True))
+        return f"{middle_cut(name, room):{room}} {numbers}"
+
+    lines = [line("host", COLUMNS.values())]
+    for name, row, numbers in zip(names, rows, cells, strict=True):
+        lines.append(line(name, numbers))
+        if row["site"]:
+            lines.append(f"    [[sites]] {middle_cut(printable(str(row['site']), 260), 66)}")
     return "\n".join(lines)

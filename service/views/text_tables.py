@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -97,6 +98,8 @@ def error_phrase(error: float) -> str:
 def informative_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Select the fields that say something: no None, no counts of which none is above 0, no zeros of QUIET."""
     zero = {*UNSHOWN, *(name for name in QUIET if not values.get(name))}
+    if "freshness" in values and values["freshness"] is None:
+        values = {**values, "freshness": "not known yet: too little was read again"}
     return {name: value for name, value in values.items() if name not in zero and _shown(value) not in ("-", "none")}
 
 
@@ -109,6 +112,27 @@ def wrapped(lines: Iterable[str], width: int = 80) -> str:
             printable(line, 4000), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
         )
     )
+
+
+_NAME = re.compile(r" *\S+(?: \S+)*  +(?=\S)")
+
+
+def folded(text: str, width: int) -> str:
+    """Fold the lines of a text that are wider than a terminal of `width` columns (0: none are), at blanks; what follows
+    stands below the value of a line of name and value. A word that is wider, such as a URL, stays whole."""
+    return "\n".join(part for line in text.split("\n") for part in _folded(line, width)) if width else text
+
+
+def _folded(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    name = _NAME.match(line)
+    indent = name.end() if name is not None and name.end() <= width // 2 else 2
+    parts = textwrap.wrap(
+        line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False,
+        replace_whitespace=False,
+    )  # fmt: skip
+    return [part if len(part) <= width else part.strip().rjust(width) for part in parts]
 
 
 def sites_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -102,8 +102,8 @@ class View:
 
     @cached_property
     def cash(self) -> NDArray[np.int64]:
-        """Effective cash of all pages."""
-        return np.where(self.own, self.frontier.ledger.effective(slice(0, self.n)), 0)
+        """Effective cash of all pages; of those of other partitions what waits for them (outbox.py)."""
+        return np.where(self.own, self.frontier.ledger.effective(slice(0, self.n)), self.keys)
 
     def importance_of(self, pages: NDArray[np.int64] | slice) -> NDArray[np.float64]:
         """Importance of some pages."""

@@ -53,7 +53,7 @@ def interval_sentences(view: View, page: LocalPage, row: RefreshRow, now: float)
             f"anew {stamp(due)}."
         )
         return
-    interval = scheduler.bandwidth.of_row(row)
+    interval = scheduler.bandwidth.of_row(page, row)
     between = duration_text(interval.seconds)
     yield f"{_TERMS[interval.term](view, interval.seconds)} That makes {between} between two reads."
     if view.flags[page] & HASTENED:
@@ -83,6 +83,10 @@ _TERMS: dict[str, Any] = {
     "ceiling": lambda view, seconds: "It would be read less often, or never, but for max_interval.",
     "hopeless": lambda view, seconds: (
         "It changes too fast to be kept fresh (hopeless): it is read every hopeless_interval instead."
+    ),
+    "site-floor": lambda view, seconds: "It would be read more often but for min_interval of its [[sites]] entry.",
+    "site-ceiling": lambda view, seconds: (
+        "It would be read less often, or never, but for max_interval of its [[sites]] entry."
     ),
     "importance": lambda view, seconds: "Its importance is below min_importance.",
 }

@@ -273,7 +273,7 @@ class Crawl:
             known += int(own.sum())
             for target, waiting in frontier.outbox.unacknowledged.items():
                 applied = self.frontiers[target].outbox.applied.get(frontier.partition.number, 0)
-                there += sum(units for seq, units in waiting if seq > applied)
+                there += sum(units for seq, units, _ in waiting if seq > applied)
         return there, UNIT * known
 
     def close(self) -> None:

@@ -137,7 +137,7 @@ def test_intervals_follow_the_law_over_many_days():
     heavy = sorted(PAGES, key=lambda one: -rows[one].weight)
     hot, cold = (sum(web.reads[one] for one in part) for part in (heavy[:60], heavy[-60:]))
     expected = [
-        sum(DAY / bandwidth.of_row(rows[one]).seconds for one in part) * 5 for part in (heavy[:60], heavy[-60:])
+        sum(DAY / bandwidth.of_row(0, rows[one]).seconds for one in part) * 5 for part in (heavy[:60], heavy[-60:])
     ]
     assert hot == pytest.approx(expected[0], rel=0.25) and hot > 2 * cold
 
@@ -165,7 +165,7 @@ def test_a_switch_while_running_dates_all_pages_anew_in_slices(monkeypatch, poli
     for one in PAGES:
         page = crawl.page(one)[1]
         row = crawl.frontier.partition.row(page)
-        wait = min(scheduler.bandwidth.of_row(row).seconds, 50 * DAY)
+        wait = min(scheduler.bandwidth.of_row(page, row).seconds, 50 * DAY)
         assert int(due[page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
     assert_exact(crawl)
     assert all(148 <= reads <= 152 for reads in web.run(2)[1:])
@@ -217,7 +217,7 @@ def test_a_directory_from_before_there_was_a_population_counts_it():
     assert not scheduler.bandwidth.measured and scheduler.schedule.recount is not None
     row = crawl.frontier.partition.row(5)
     bandwidth = scheduler.bandwidth
-    assert bandwidth.of_row(row).seconds == pytest.approx(
+    assert bandwidth.of_row(5, row).seconds == pytest.approx(
         bandwidth.spread.total / row.weight / bandwidth.reads_per_second
     )
     while scheduler.schedule.recount is not None:
@@ -377,4 +377,4 @@ def test_a_page_that_never_changes_fast_enough_to_be_kept_is_hopeless():
     row = RefreshRow(last_read=1, reads=9, quiet_days=1.0, change_sum=99.0, change_days=0.2, rate=500.0, weight=20.0)
     bandwidth.replace(0, None, row.weight, row.rate)
     bandwidth.renew(START)
-    assert bandwidth.of_row(row) == (5 * DAY, "hopeless")
+    assert bandwidth.of_row(0, row) == (5 * DAY, "hopeless")

@@ -124,7 +124,7 @@ def test_all_pages_are_dated_by_the_importance_of_now_in_slices(monkeypatch):
     assert len(off(crawl)) > 100 and max(off(crawl).values()) <= CLOSE + 1e-6
     for page in off(crawl):
         row = partition.row(page)
-        wait = bandwidth.of_row(row).seconds
+        wait = bandwidth.of_row(page, row).seconds
         assert int(crawl.frontier.columns["due"][page]) - row.last_read == pytest.approx(wait, rel=0.06, abs=2.0)
 
 
@@ -141,7 +141,7 @@ def test_pages_read_once_are_believed_and_dated_by_what_the_others_showed_since(
         if not any(row.belief.sums):
             rates.append(row.rate)
             wait = int(crawl.frontier.columns["due"][page]) - row.last_read
-            assert wait == pytest.approx(crawl.frontier.scheduler.bandwidth.of_row(row).seconds, rel=0.3)
+            assert wait == pytest.approx(crawl.frontier.scheduler.bandwidth.of_row(page, row).seconds, rel=0.3)
     assert len(rates) > 50, "some wait for their second read"
     assert now > 5.0 and min(rates) > 0.49 * now, "the others showed what these are like"
     assert_exact(crawl)

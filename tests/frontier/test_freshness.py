@@ -138,9 +138,11 @@ def test_all_is_off_where_no_audit_is_asked_for():
     audits, said = crawl.frontier.freshness.audits, freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
     assert audits.made == 0 and said["audit"]["freshness"] is None
     meter = crawl.frontier.freshness
-    assert said["freshness"] == pytest.approx(corrected(said["freshness_model"], meter.calibration.kappa), abs=2e-4)
-    assert meter.fresh() == meter.calibration.fresh(meter.expected.freshness(meter._now))
-    assert said["changes_over_believed"] == round(meter.calibration.kappa, 4) != 1.0
+    ratio = said["changes_over_believed"]
+    assert said["freshness"] == pytest.approx(corrected(said["freshness_model"], ratio), abs=2e-4) and ratio != 1.0
+    stale = meter.expected.stale(meter._now)
+    assert meter.fresh() == meter.calibration.headline(stale, meter.expected.importance).freshness
+    assert ratio == pytest.approx(meter.calibration.ratio(meter.expected.stale(crawl.now)), abs=1e-4)
 
 
 def test_first_reads_owe_no_audit():
@@ -163,6 +165,18 @@ def test_a_model_that_expects_too_little_is_put_right_by_audits():
     assert crawl.frontier.freshness.fresh() == pytest.approx(
         freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)["freshness"], abs=5e-3
     )
+
+
+def test_nothing_is_said_of_freshness_before_a_page_was_read_again():
+    crawl = Crawl.in_memory(settings=settings())
+    read(crawl, url(0), START)
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
+    assert [said[name] for name in ("freshness", "freshness_low", "freshness_high")] == [None] * 3
+    assert said["freshness_model"] is not None
+    for day in range(1, 9):
+        read(crawl, url(0), START + day * DAY, signature=signature(day % 2))
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
+    assert said["freshness_low"] <= said["freshness"] <= said["freshness_high"]
 
 
 def told_and_model(crawl):

@@ -57,7 +57,7 @@ def test_a_time_is_reached_from_the_soonest_on(quiet_days, changes, chance, floo
 def test_a_page_is_early_in_the_second_of_its_read_but_not_for_a_clock_that_was_set_back():
     bandwidth = Bandwidth(RefreshSettings(least_chance=0.1))
     row = RefreshRow(last_read=1_000, quiet_days=30.0, weight=0.1)
-    early = {now: bandwidth.is_early(row, now) for now in (900.0, 999.5, 1_000.0, 1_001.0, 1_000.0 + 100 * DAY)}
+    early = {now: bandwidth.is_early(0, row, now) for now in (900.0, 999.5, 1_000.0, 1_001.0, 1_000.0 + 100 * DAY)}
     assert list(early.values()) == [False, True, True, True, False]
 
 

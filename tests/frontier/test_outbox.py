@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import Crawl, in_memory_partition, report, url
+from xyro.configs.schema import ClusterSettings as ClusterSettings
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier import outbox as module
@@ -86,7 +87,7 @@ def test_an_ack_trims_the_outbox_once_it_is_written():
         crawl.pending[0].append(ack)
     crawl.turn(0)
     assert not [one for one in stored(crawl) if one.seq == 1]
-    assert not [seq for seq, _ in crawl.frontier.outbox.unacknowledged.get(1, ()) if seq == 1]
+    assert not [seq for seq, *_ in crawl.frontier.outbox.unacknowledged.get(1, ()) if seq == 1]
     crawl.pending[0].append(Ack(1, 0, 1))
     crawl.turn(0)  # once more: nothing to trim
 
@@ -273,7 +274,7 @@ def test_acks_trim_what_they_name_whatever_waits_behind(monkeypatch):
     crawl.answer(order, [elsewhere(crawl, 1, page) for page in range(1, 9)])
     crawl.turn(0)
     transfers, outbox = sent(crawl), crawl.frontier.outbox
-    assert [seq for seq, _ in outbox.unacknowledged[1]] == [1, 2, 3, 4]
+    assert [seq for seq, *_ in outbox.unacknowledged[1]] == [1, 2, 3, 4]
     for seq, left in ((2, [3, 4]), (1, [3, 4]), (3, [4]), (9, [])):
         crawl.pending[0].append(Ack(1, 0, seq))
         crawl.turn(0)
@@ -315,3 +316,37 @@ def test_cash_on_foreign_entries_does_not_outlive_the_group():
         n = frontier.columns.n
         assert not frontier.columns["cash"][:n][frontier.columns["state"][:n] == State.FOREIGN].any()
         assert np.isin(frontier.columns["state"][:n], [State.FOREIGN]).sum() == frontier.ledger.foreign
+
+
+def test_a_full_outbox_keeps_new_pages_unread_and_loses_nothing():
+    limit = 4_096
+    crawl = Crawl.in_memory(
+        2, settings=Settings(crawl=CrawlSettings(scope="any"), cluster=ClusterSettings(outbox=limit))
+    )
+    seed, outbox = elsewhere(crawl, 0), crawl.frontier.outbox
+    crawl.submit(seed)
+    known, page = {seed}, itertools.count(1)
+    for _ in range(40):
+        crawl.turn(0)
+        for order in list(crawl.orders.values()):
+            links = [elsewhere(crawl, q, next(page)) for q in (0, *([1] * 20))]
+            known.update(links)
+            crawl.answer(order, links)
+    assert outbox.is_full and limit <= outbox.bytes == sum(len(encode(each)) for each in stored(crawl)) < 2 * limit
+    assert crawl.frontier.scheduler.unread and not crawl.orders, "nothing new is read"
+    crawl.submit(seed)
+    crawl.turn(0)
+    assert [order.url for order in crawl.orders.values()] == [seed], "what is known is read again"
+    crawl.answer(crawl.order(seed))
+    crawl.turn(0)
+    assert outbox.bytes < 2 * limit, "cash stays where it is"
+    assert crawl.audit()["ok"], crawl.audit()["violations"]
+    for _ in range(20):
+        crawl.deliver_all()
+        crawl.turn(0), crawl.turn(1)
+    assert not outbox.is_full and not outbox.bytes
+    there = {one for one in known if crawl.owner(one) == 1}
+    assert there and all(crawl.state(one) is not None for one in there)
+    assert outbox.partition.get(module.HELD_FROM) is None
+    audit = crawl.audit()
+    assert audit["ok"], audit["violations"]

@@ -9,6 +9,8 @@ import pytest
 
 from tests.frontier.rig import Crawl, report, signature, url
 from tests.frontier.test_waiting_links import crawled, settings
+from xyro.frontier.ledger import LINKS_AT_ONCE
+from xyro.frontier.pages import SLICE_PAUSE
 from xyro.metadata.hosts import POOR, POOR_WORTH, QUERIES, TRIAL
 from xyro.metadata.states import State
 from xyro.service.views.why import why
@@ -308,3 +310,16 @@ def test_a_host_reads_its_own_pages_first_whatever_the_crawl_has_earned():
         mixed += bool(standing.poor(found).any())
     assert 0 < mixed < 200 * 4 * POOR, "a share by lot, for no page is to starve"
     assert discovery._of_good_standing(months, busy=True).tolist() == months.tolist()
+
+
+def test_links_that_had_to_wait_count_for_their_pattern_when_they_come_in():
+    crawl = Crawl.in_memory(settings=settings(host_pages=65_536))
+    crawl.submit(month(0))
+    (order,) = crawl.turn()
+    crawl.deliver_all()
+    crawl.answer(order, [month(number) for number in range(1, 2 * LINKS_AT_ONCE + 101)])
+    for _ in range(4):
+        crawl.turn()
+        crawl.now += 2 * SLICE_PAUSE
+    frontier, page = crawl.page(month(2 * LINKS_AT_ONCE + 100))
+    assert frontier.partition.standing.bred[frontier.columns["folder"][page]] == 2 * LINKS_AT_ONCE + 100

@@ -143,7 +143,7 @@ def test_a_page_that_has_become_due_a_little_later_is_read_as_it_was_filed(early
     crawl, told = crawl_of(bandwidth="100/day"), []
     frontier, page = crawl.page(FAST[0])
     row, seconds = frontier.partition.row(page), 10 * DAY
-    frontier.scheduler.bandwidth.of_row = lambda row: Interval(seconds, "policy")
+    frontier.scheduler.bandwidth.of_row = lambda page, row: Interval(seconds, "policy")
     now = row.last_read + seconds * (1.0 - early)
     edit(crawl, lambda frontier: told.append(frontier.scheduler.due_queue._deferred(page, row, now)))
     assert told == [deferred]

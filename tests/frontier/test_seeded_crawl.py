@@ -3,7 +3,8 @@
 The digests were last made when paths with a query, and folders' own pages, came to weigh more against traps
 (wire/urls.py, frontier/discovery.py); those of pages when a row came to say what its robots.txt refuses; those of one
 partition when a bandwidth that is set came to be spent evenly (frontier/due_queue.py); those of all when pages came to
-be dated anew by priors that have doubled or halved (frontier/redating.py). Whoever
+be dated anew by priors that have doubled or halved (frontier/redating.py), and when a commit group came to weigh all
+its pages before it finds the multiplier once (frontier/revisit_dates.py). Whoever
 changes an algorithm on purpose makes them anew and says why; a change of names, files or wiring must not need to.
 """
 
@@ -13,22 +14,22 @@ from tests.frontier.seeded_crawl import VARIANTS, digests
 
 FROZEN = {
     ("default", 1): {
-        "orders": "26dfd69f74390808d1b3694674ab08e4",
-        "pages": "8b7d1bea07776ef4a30d36ccecdfe4e5",
-        "links": "6c661027d836752ec95824dac409c5e3",
-        "sums": "483 pages, 2445 reads, 2648 orders",
+        "orders": "5d87746fd3fa22b022d3a0adce77bc8b",
+        "pages": "5541c981b5f51656f02bdfb2715b23e2",
+        "links": "be8d16cb1502d41eacb4fdd795cc3002",
+        "sums": "483 pages, 2383 reads, 2585 orders",
     },
     ("default", 4): {
-        "orders": "e979c4b5fd1d0d1ea6a602cbfd3d5323",
-        "pages": "0bbc8bc0951f0419b665b9685d99d359",
-        "links": "a63bd5f35df2b3ec4ba967e325c40d5b",
-        "sums": "483 pages, 2485 reads, 2688 orders",
+        "orders": "63e16557f8fa026552646f5de58ba166",
+        "pages": "7b17b6a795bd9a8de9018ae683ab1397",
+        "links": "a5b43efb8ccfd6a9a08498f52e2d823e",
+        "sums": "482 pages, 2473 reads, 2675 orders",
     },
     ("more", 4): {
-        "orders": "a3730ecac910fc738ad2e100cc77f810",
-        "pages": "881fc370e28098739a2d1e3bedde75a0",
-        "links": "c4eadc3cc0d9e9e174cb345339b3ac10",
-        "sums": "481 pages, 2533 reads, 2729 orders",
+        "orders": "dc5ee8ea9db29192cf8535a8d455d6c8",
+        "pages": "8dfc6d32a5a8ab1232f78cb8e70c1152",
+        "links": "a348ab65abe2b85c88d398dc40963ad3",
+        "sums": "481 pages, 2526 reads, 2722 orders",
     },
 }
 """(settings, partitions) -> what came of it"""

@@ -9,7 +9,7 @@ from xyro.lab.hostile.hostile_rows import ROWS, Hostile, RowGoal
 from xyro.lab.hostile.hostile_sites import DOORS, FARM_LINKS, MISSING, HonestSites, HostileSites, Silence, kind_of
 from xyro.lab.hostile.request_log import LogReading, ServedRequest, judge, read_log
 
-EVERYTHING = Hostile(mutes=2, drippers=1, farms=1, redirectors=3, floods=1, traps=True)
+EVERYTHING = Hostile(mutes=2, drippers=1, turncoats=2, farms=1, redirectors=3, floods=1, traps=True)
 
 
 def reached(sites, hosts):
@@ -39,7 +39,9 @@ def test_honest_pages_lead_to_every_hostile_host():
     sites = HonestSites(3, 30, EVERYTHING, 80, 81)
     links = [link for page in sites.paths() for link in sites.answer(*page).links if ":81/" in link]
     kinds = [kind_of(link[7:].partition(":")[0]) for link in links]
-    assert sorted(kinds) == sorted(["mute"] * 2 + ["dripper"] + ["redirector"] * 3 + ["farm"] + ["flood"] * 5)
+    assert sorted(kinds) == sorted(
+        ["mute"] * 2 + ["dripper"] + ["turncoat"] * 2 + ["redirector"] * 3 + ["farm"] + ["flood"] * 5
+    )
 
 
 def test_the_web_without_hostile_hosts_has_the_same_pages():
@@ -54,6 +56,8 @@ def test_hostile_hosts_never_end():
     sites = HostileSites(EVERYTHING, 81)
     assert sites.answer("127.2.0.0", "/robots.txt") == Silence()
     assert sites.answer("127.3.0.0", "/") == Silence(drips=True)
+    turns = sites.answer("127.4.0.0", "/").links
+    assert {sites.answer("127.4.0.0", path) for path in turns} == {Silence(drips=True)}
     first, second = sites.answer("127.64.0.0", "/").links, sites.answer("127.64.0.0", "/").links
     assert len({*first, *second}) == 2 * FARM_LINKS
     assert sites.answer("127.5.0.0", "/").location != sites.answer("127.5.0.0", "/r?from=0&n=1").location

@@ -162,6 +162,24 @@ def test_a_replay_says_the_same_in_words(tmp_path, capsys):
     assert float(out[4].split()[1]) == pytest.approx(rows["nutch-shipped"]["freshness"], abs=1e-4)
 
 
+def test_a_policy_of_an_installed_package_is_compared_with_ours(tmp_path, capsys, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from xyro.lab.refresh.compared_policies import policy_of\n"
+        "from xyro.lab.refresh.index_rules import Indexed\n"
+        "def rule(born, seed, tick, days):\n"
+        "    assert len(born) and tick and days\n"
+        "    return Indexed(policy_of('obsolescence'))\n"
+    )
+    info = tmp_path / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[xyro.policies]\nmine = mine:rule\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rows = replay(capsys, "--changes", some(tmp_path / "a.gz"), "--policy", "mine", "--policy", "p1")
+    assert rows["mine"] == {**rows["p1"], "policy": "mine"}
+    assert refresh_lab.main(["--changes", str(tmp_path / "a.gz"), "--policy", "nobody"]) == 2
+
+
 def test_importance_is_uniform_or_zipf_and_seeded(tmp_path, capsys):
     file = some(tmp_path / "a.gz")
     found = [

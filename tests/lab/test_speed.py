@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from itertools import accumulate
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ from xyro.lab.speed.measures import (
     spread,
     thread_seconds,
 )
-from xyro.lab.speed.text_speed import overlap
+from xyro.lab.speed.text_speed import bare, marked_pages, overlap, pages_by_marks
 from xyro.wire.clock import SystemClock
 
 
@@ -147,3 +148,18 @@ def test_text_is_held_against_what_people_marked(tmp_path, capsys):
 
 def test_overlap_counts_letters_where_words_have_no_spaces():
     assert overlap("日本の page", "日本 page") == (2 * 3 / 7, 3 / 4, 1.0)
+
+
+def test_markdown_of_a_marked_page_is_compared_without_addresses() -> None:
+    assert bare("---\ntitle: x\n---\n# A [b](https://c/d) ![e](f) [[1]](#g)") == "# A b  [1]"
+
+
+def test_pages_are_found_beside_their_marks(tmp_path: Path) -> None:
+    (tmp_path / "html").mkdir()
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "html" / "x.html").write_text("<div>menu</div><article>body</article>")
+    (tmp_path / "raw" / "x.md").write_text("[body](y)")
+    marks = tmp_path / "marks.txt"
+    marks.write_text("# why\nhtml/x article\n")
+    assert [page.truth for page in marked_pages(tmp_path)] == ["body"]
+    assert [page.truth for page in pages_by_marks(tmp_path, marks)] == ["body"]

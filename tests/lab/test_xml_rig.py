@@ -52,7 +52,7 @@ def test_the_truth_is_that_of_libxml2(tmp_path):
 
 
 def test_a_crawl_says_what_libxml2_says_and_asks_for_the_dtd_first(tmp_path, capsys):
-    assert docbook(40, ("some-doc",), tmp_path / "data", packages(tmp_path / "deb")), capsys.readouterr().out
+    assert docbook(100, ("some-doc",), tmp_path / "data", packages(tmp_path / "deb")), capsys.readouterr().out
     told = capsys.readouterr().out
     assert "valid    valid              2" in told and "all of it holds" in told
     assert "/docbook/xml/4.5/docbookx.dtd" in told

@@ -18,9 +18,11 @@ from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, said, started,
 
 NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is here: Debian's package `chromium` has it")
 FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
-"""Debian's package `faketime`: without it, the clock is not set"""
+"""Debian's package `faketime`: without it, the clock cannot be set"""
 MAY_MOUNT = not os.geteuid() and not subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode
-"""without that, the disk does not fill up"""
+"""without that, the disk cannot fill up"""
+UNTRIED = ["clock: Debian's package `faketime` sets one"] * (not FAKETIME)
+UNTRIED += ["disk: only root, who may `unshare -m`, can mount a small one"] * (not MAY_MOUNT)
 SETTINGS = """
 [changes]
 record = true
@@ -149,6 +151,8 @@ def test_the_first_view_names_each_incident(tmp_path):
         link = xyro("dashboard", "--data", data).stdout.strip()
         text = asyncio.run(visit(link, wanted, cause))
         assert shut in text and f"https://{secure}/" in text and "slow.test" in text and "Sink dead" in text
+    if UNTRIED:
+        pytest.skip(f"{len(wanted)} incidents were named; not tried were {'; '.join(UNTRIED)}")
 
 
 @pytest.mark.long

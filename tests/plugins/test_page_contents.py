@@ -161,3 +161,18 @@ def test_versions_beyond_the_setting_are_dropped(tmp_path):
         rows = said("page", "versions", site.url + "/", "--data", tmp_path / "data")
     assert [row["version"] for row in rows] == [3, 4]
     assert said("status", "--data", tmp_path / "data")["contents"]["texts"] == 2
+
+
+def test_another_extractor_makes_no_version_of_a_page_that_did_not_change(tmp_path):
+    table = "<table><tr><th>A<th>B<tr><td>1<td>2</table>"
+    pages = {"/": page("Start", "Nothing new.").replace("<footer>", table + "<footer>")}
+    options = [*LOOPBACK, "--data", tmp_path / "data", "--refresh", "--max-seconds", "20", "--max-pages", "1"]
+    texts = []
+    with serving(pages) as site:
+        for extractor in ("xyro", "resiliparse"):
+            done = process("crawl", site.url + "/", *options, XYRO_KEEP__EXTRACTOR=extractor, **KEEP)
+            assert done.returncode == 0, done.stderr
+            texts.append(process("page", "get", site.url + "/", "--data", tmp_path / "data").stdout)
+            assert len(said("page", "versions", site.url + "/", "--data", tmp_path / "data")) == 1
+    assert "| 1 | 2 |" in texts[0] != texts[1] != ""
+    assert said("status", "--data", tmp_path / "data")["contents"]["texts"] == 1

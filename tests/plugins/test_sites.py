@@ -19,14 +19,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, until, xyro
+from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, started, until, xyro
 
 SECRETS = ("k3y-of-the-wiki", "s3ssion-cookie", "us3r", "p4ssword")
 LOGIN = base64.b64encode(b"us3r:p4ssword").decode()
 
 
 class HostServer(ThreadingHTTPServer):
-    """Pages by path; `seen`: (host, path, headers in lower case, moment) of each request."""
+    """Pages by path, {n} in them grows; `seen`: (host, path, headers in lower case, moment) of each request."""
 
     daemon_threads = True
 
@@ -55,7 +55,7 @@ class _Handler(BaseHTTPRequestHandler):
             found = self.server.pages.get(self.path)
             self.send_response(404 if found is None else 200)
             self.send_header("Content-Type", "text/html")
-            body = (found or "").encode()
+            body = (found or "").replace("{n}", str(len(self.server.seen))).encode()
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -147,7 +147,7 @@ def test_which_table_holds_is_told_and_the_first_that_fits_does(tmp_path, hosts)
         assert "headers X-Api-Key, accept; cookies session, theme; a user and a password" in " ".join(told.split())
         row = {row["host"]: row["site"] for row in json.loads(xyro("hosts", "--json", "--data", data).stdout)}
         assert row == {wiki.host: wiki.host, other.host: "127.0.0.3"}
-        assert "127.0.0.3" in xyro("hosts", "--data", data).stdout.split("site\n")[1]
+        assert "[[sites]] 127.0.0.3" in xyro("hosts", "--data", data).stdout
         said = xyro("why", f"http://{other.host}/", "--data", data).stdout
         assert "number 3 (127.0.0.3) holds for its host: delay 0.4 s; signature of its links" in " ".join(said.split())
         assert not any(secret in told + said for secret in SECRETS)
@@ -278,3 +278,58 @@ def test_a_whole_crawl_through_a_proxy_and_its_resumption(tmp_path, hosts, clien
     assert b"WARC-IP-Address: 127.0.0.2" in text and b"WARC-IP-Address: 127.0.0.1\r" not in text
     everything = done.stderr.encode() + done.stdout.encode() + text + b"".join(found.read_bytes() for found in kept)
     assert not any(secret.encode() in everything for secret in (*SECRETS, LOGIN))
+
+
+def test_pages_are_read_again_within_the_bounds_of_their_site(tmp_path):
+    """Judged by the logs of the servers: pages that change at each read, pages that never do, and no bounds."""
+    rare, often, free = (HostServer(f"127.0.0.{number}") for number in (2, 3, 4))
+    for server, word in ((rare, "{n}"), (often, "still"), (free, "{n}")):
+        links = "".join(f"<a href=/{number}>{number}</a>" for number in range(5))
+        server.pages = {"/": f"{word} {links}", **{f"/{n}": f"<p>{n} {server.host} {word}</p>" for n in range(5)}}
+    (settings := tmp_path / "s.toml").write_text(f"""
+        [refresh]
+        time_unit = 1
+        min_interval = 0
+        least_chance = 0
+        bandwidth = 10
+        [[sites]]
+        host = "{rare.host}"
+        min_interval = "6s"
+        [[sites]]
+        host = "127.0.0.3"
+        max_interval = 3
+    """)
+    seeds = [f"http://{server.host}/" for server in (rare, often, free)]
+    data = tmp_path / "data"
+    words = ["serve", *seeds, *LOOPBACK, "--config", str(settings)]
+    with started(*words, data=data, stderr=None):
+        until(lambda: len(often.seen) > 8)
+        time.sleep(25)
+        because = {
+            server.host: xyro("why", f"http://{server.host}/1", "--data", data).stdout for server in (rare, often)
+        }
+    gaps = {}
+    for server in (rare, often, free):
+        moments: dict[str, list[float]] = {}
+        for _, path, _, moment in server.seen:
+            if path in server.pages:
+                moments.setdefault(path, []).append(moment)
+        assert moments.keys() == server.pages.keys()
+        gaps[server] = [after - before for every in moments.values() for before, after in itertools.pairwise(every)]
+        server.shutdown()
+        server.server_close()
+    assert len(gaps[rare]) >= 5 and min(gaps[rare]) >= 6, gaps[rare]
+    assert len(gaps[often]) >= 18 and max(gaps[often]) <= 3 + 3, gaps[often]  # a time unit, and a busy machine
+    assert min(gaps[free]) < 4, "without bounds a page that changes at each read is read again sooner"
+    assert "read again no sooner than 6 seconds later" in because[rare.host]
+    assert "but for min_interval of its [[sites]] entry" in because[rare.host], because[rare.host]
+    assert "read again at latest 3 seconds later" in because[often.host]
+    assert "but for max_interval of its [[sites]] entry" in because[often.host], because[often.host]
+
+
+def test_bounds_that_no_interval_can_keep_are_refused(tmp_path):
+    (settings := tmp_path / "s.toml").write_text(
+        '[[sites]]\nhost = "a.test"\nmin_interval = "2h"\nmax_interval = "1h"\n'
+    )
+    done = xyro("crawl", "http://127.0.0.1:1/", *LOOPBACK, "--config", settings, "--data", tmp_path / "d")
+    assert done.returncode == 2 and "min_interval: 7200 is above max_interval, 3600" in done.stderr

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.refresh.expected import DAY, DatedPage, Expected
-from xyro.refresh.rate_belief import START, PageBelief
+from xyro.refresh.rate_belief import OCTAVES, START, PageBelief, octave
 from xyro.refresh.rate_sums import RateSums
 
 NOW = 1.7e9
@@ -66,6 +66,16 @@ def test_all_pages_as_page_by_page():
         assert seen.obsolescence(now) == pytest.approx(missed, rel=1e-6)
 
 
+def test_what_is_stale_is_told_by_octaves_of_rates():
+    pages = made(np.random.default_rng(6), 800)
+    seen, now = Expected.from_pages(pages, NOW), NOW + DAY
+    by_hand = np.zeros(OCTAVES)
+    for page in pages:
+        by_hand[octave(page.pace)] += page.importance * (1.0 - faded(page, (now - page.read) / DAY))
+    assert seen.stale(now) == pytest.approx(by_hand, abs=1e-4) and np.count_nonzero(by_hand) > 5
+    assert seen.freshness(now) == pytest.approx(1.0 - by_hand.sum() / seen.importance, abs=1e-6)
+
+
 def test_thirty_thousand_replacements_leave_the_sums_of_the_pages_as_they_are():
     rng = np.random.default_rng(2)
     now, pages = NOW, made(rng, 500)
@@ -117,7 +127,7 @@ def test_state_goes_on_where_it_was(seed, count):
     seen = Expected.from_pages(pages, NOW)
     again = Expected.load(seen.dump())
     assert again.dump() == seen.dump() and again.freshness(NOW + DAY) == seen.freshness(NOW + DAY)
-    assert len(str(seen.dump()["whole"])) + len(seen.dump()["fresh"]) < 1000
+    assert all(len(sums) + len(fresh) < 450 for _, sums, fresh in seen.dump()["octaves"])
 
 
 def test_a_clock_that_is_set_back_waits():
@@ -146,4 +156,5 @@ def test_expectation_is_what_happens_where_rates_are_as_believed():
 
 def test_a_dump_of_other_nodes_is_told():
     assert Expected.reads(Expected().dump())
-    assert not Expected.reads({**Expected().dump(), "fresh": bytes(720)})
+    assert not Expected.reads({**Expected().dump(), "octaves": [(3, "1", bytes(720))]})
+    assert not Expected.reads({"at": NOW, "whole": ["1", "1", "1"], "fresh": bytes(408)})  # without octaves

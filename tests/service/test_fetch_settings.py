@@ -190,7 +190,10 @@ def test_several_nodes_read_an_address_together_no_more_often_than_one(delay):
     polite = {"politeness.delay": delay, "politeness.net_delay": 0.1, "politeness.domain_delay": 0.3}
     settings = load(overrides={name: value for name, value in polite.items() if value is not None})
     one, four = manners_of(settings), manners_of(settings, 4)
-    for name in ("ip_delay", "net_delay", "domain_delay"):
-        assert getattr(one, name) > 0
-        assert getattr(four, name) == pytest.approx(4 * getattr(one, name))
+    for read, nodes in ((one, 1), (four, 4)):  # without turns at addresses (service/cluster/address_turns.py)
+        floors = Politeness(read).servers
+        floors.touched("a.example.org", "192.0.2.1", 100.0)
+        assert floors.ready("c.test", "192.0.2.1") == pytest.approx(100 + nodes * one.ip_delay)
+        assert floors.ready("c.test", "192.0.2.9") == pytest.approx(100 + nodes * 0.1)
+        assert floors.ready("b.example.org", "192.0.2.1") == pytest.approx(100 + nodes * max(one.ip_delay, 0.3))
     assert four.min_delay == one.min_delay

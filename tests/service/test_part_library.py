@@ -11,12 +11,12 @@ from tests.frontier.rig import START, Crawl, failed, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier.scope import Scope
-from xyro.loader.library import StoredPart
-from xyro.service.node.page_lookup import LOST, PageLookup, PartitionParts
+from xyro.loader.library import LOST, StoredPart
+from xyro.service.node.page_lookup import PageLookup, PartitionParts
 from xyro.service.node.part_library import PartLibrary
 from xyro.service.views.summary import summary
 from xyro.service.views.why import why
-from xyro.wire.messages import Document, Kind, LoadReport, LoadState, XmlPage
+from xyro.wire.messages import Document, Kind, LoadReport, LoadState, Priority, XmlPage
 
 ANY = Settings(crawl=CrawlSettings(scope="any"))
 DTD = url(0, 50)
@@ -70,6 +70,16 @@ def test_a_part_that_was_read_lately_is_there():
     assert library_of(crawl, START + DAY - 1).part(DTD) is not None
     assert library_of(crawl, START + DAY).part(DTD) is None, "too old: it is read again"
     assert library_of(crawl, START + DAY).part(DTD, unchanged=True) is not None, "it was just asked for"
+
+
+def test_a_part_that_was_read_lately_is_not_read_again_for_documents_of_other_partitions():
+    crawl = Crawl.in_memory(settings=ANY)
+    load(crawl, DTD, b"<!ELEMENT a ANY>")
+    crawl.submit(DTD, priority=Priority.BLOCKING, seed=False)
+    assert not crawl.turn()
+    crawl.now += DAY
+    crawl.submit(DTD, priority=Priority.BLOCKING, seed=False)
+    assert DTD in [order.url for order in crawl.turn() if order.priority is Priority.BLOCKING], "too old"
 
 
 def test_a_part_of_another_partition_is_found_there():

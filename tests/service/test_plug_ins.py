@@ -1,4 +1,4 @@
-"""Plug-ins of an installed package: the two of examples/, one that raises and one that never returns."""
+"""Plug-ins of an installed package: the three of examples/, one that raises and one that never returns."""
 
 import hashlib
 import json
@@ -66,11 +66,13 @@ def installed(tmp_path):
     """The environment of a command that finds the example package, and a clumsy one, installed."""
     place = tmp_path / "site"
     place.mkdir()
-    for name in ("xyro_topic.py", "xyro_count.py"):
+    for name in ("xyro_topic.py", "xyro_count.py", "xyro_markdown.py"):
         shutil.copy(ROOT / "examples" / name, place)
     points = tomllib.loads((ROOT / "examples" / "pyproject.toml").read_text())["project"]["entry-points"]
     (place / "clumsy.py").write_text(
         textwrap.dedent("""
+            import xyro
+
             def raises(page):
                 raise RuntimeError("no model here")
 
@@ -83,11 +85,21 @@ def installed(tmp_path):
                         pass
                 return 1.0
 
+            def parses(page):
+                if page.url.endswith("/raises.md"):
+                    raise RuntimeError("no parser here")
+                while page.url.endswith("/hangs.md"):
+                    pass
+                if page.url.endswith("/nonsense.md"):
+                    return ["/a"]
+                return xyro.ParsedPage(links=["/fine.md", "beside.md"], text="by the plug-in")
+
             def take(changes):
                 raise OSError("the other end is gone")
         """)
     )
     points["xyro.values"] |= {"raises": "clumsy:raises", "hangs": "clumsy:hangs"}
+    points["xyro.parsers"] |= {"clumsy": "clumsy:parses"}
     points["xyro.sinks"] |= {"gone": "clumsy:take"}
     info = place / "xyro_examples-1.0.dist-info"
     info.mkdir()
@@ -125,6 +137,97 @@ def test_a_plug_in_that_fails_costs_the_value_of_that_page(installed, tmp_path, 
         assert done.returncode == 0 and len(log) == pages
         lines = [line for line in done.stderr.splitlines() if f"no value by plug-in {name}" in line]
         assert lines and all(words in line for line in lines)
+        urls = [line.split(": no value")[0].split()[-1] for line in lines]
+        said = command("why", urls[0], "--data", tmp_path / "data", XYRO_OPIC__VALUES=name).stdout
+        assert f"At its last read: no value by plug-in {name}: " in said and words in said
+
+
+MARKDOWN = {
+    "/": '# Home\n\nSee [one](one.md), [two](/two.md "Two") and <{entry}deep/three.md>.\n',
+    "/one.md": "# One\n\nWords of one. [up](./) [raises](raises.md) [hangs](hangs.md) [nonsense](nonsense.md)\n",
+    "/two.md": "No title, no link.\n",
+    "/deep/three.md": "# Three\n\n[beside](four.md) [page](/page.html)\n",
+    "/deep/four.md": "[nowhere](mailto:a@b.example)\n",
+    "/raises.md": "# Raises\n",
+    "/hangs.md": "# Hangs\n",
+    "/nonsense.md": "# Nonsense\n",
+    "/page.html": '<p>A page of HTML</p><a href="/linked.md">linked</a>',
+    "/linked.md": "linked by HTML\n",
+}
+
+
+@contextmanager
+def markdown():
+    """A site of MARKDOWN, whose log is a list of paths."""
+    log = []
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self):
+            log.append(self.path)
+            text = MARKDOWN.get(self.path, "").replace("{entry}", entry).encode()
+            self.send_response(200 if text else 404)
+            kind = "text/html" if self.path.endswith(".html") else "text/markdown; charset=utf-8"
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_):
+            """Nothing: the log is a list."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        entry = f"http://127.0.0.1:{server.server_address[1]}/"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield entry, log
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("readers", ["0", "1"])
+def test_a_parser_gives_links_and_text_of_a_media_type(installed, tmp_path, readers):
+    data, texts = tmp_path / "data", tmp_path / "texts.jsonl"
+    (settings := tmp_path / "s.toml").write_text(
+        '[fetch]\nparsers = { "text/markdown" = "markdown" }\n[keep]\ntext = true\n'
+    )
+    words = ["--data", data, "--config", settings, "--readers", readers]
+    with markdown() as (entry, log):
+        done = process("crawl", entry, *LOOPBACK, *words, **installed)
+        assert done.returncode == 0, done.stderr
+        assert sorted(set(log) - {"/robots.txt"}) == sorted(MARKDOWN)
+        assert command("export", "texts", "-o", texts, "--data", data).returncode == 0
+        found = {row["url"]: row for row in map(json.loads, texts.read_text().splitlines())}
+        assert found[f"{entry}one.md"]["title"] == "One"
+        assert found[f"{entry}deep/three.md"]["text"] == MARKDOWN["/deep/three.md"]
+        assert found[f"{entry}page.html"]["text"].startswith("A page of HTML")
+        assert command("audit", "--data", data).returncode == 0
+        said = json.loads(command("why", f"{entry}one.md", "--json", "--data", data).stdout)
+        assert (said["kind"], said["http_status"]) == ("OTHER", 200)
+
+
+@pytest.mark.parametrize("readers", ["0", "1"])
+def test_a_parser_that_fails_costs_links_and_text_of_that_page(installed, tmp_path, readers):
+    (settings := tmp_path / "s.toml").write_text(
+        '[fetch]\nparsers = { "text/markdown" = "clumsy", "text/html" = "clumsy" }\n'
+    )
+    data = tmp_path / "data"
+    words = ["--data", data, "--config", settings, "--readers", readers]
+    with markdown() as (entry, log):
+        seeds = [f"{entry}{name}" for name in ("raises.md", "hangs.md", "nonsense.md", "page.html")]
+        done = process("crawl", *seeds, *LOOPBACK, *words, **installed)
+        assert done.returncode == 0, done.stderr
+        faults = {"raises.md": "no parser here", "hangs.md": "not done after", "nonsense.md": "expected a ParsedPage"}
+        for name, words in faults.items():
+            (line,) = [line for line in done.stderr.splitlines() if f"{name}: no links and text by plug-in cl" in line]
+            because = command("why", f"{entry}{name}", "--data", data).stdout
+            assert words in line, line
+            assert "At its last read: no links and text by plug-in clumsy: " in because, because
+            assert words.split()[0] in because
+        # Of HTML, our links stay, and the plug-in's are added: relative ones, to the page.
+        assert {"/linked.md", "/fine.md", "/beside.md"} < set(log)
+        assert "by plug-in" not in command("why", f"{entry}page.html", "--data", data).stdout
 
 
 def test_a_plug_in_that_is_not_there_is_named_before_anything_is_done(installed, tmp_path):

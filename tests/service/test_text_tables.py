@@ -3,6 +3,7 @@
 import pytest
 
 from xyro.opic import confidence
+from xyro.service.views.host_standing import COLUMNS, hosts_table
 from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.text_tables import (
     FARTHEST,
@@ -10,6 +11,7 @@ from xyro.service.views.text_tables import (
     error_phrase,
     explained_fields,
     field_lines,
+    folded,
     informative_fields,
     pages_table,
     settled_phrase,
@@ -42,6 +44,37 @@ def test_lines_that_say_nothing_are_left_out():
     assert informative_fields(status) == {"known": 0, "running": False}
     news = {"queue": {"scout": 3, "discover": 0}, **dict.fromkeys(QUIET, 2)}
     assert informative_fields(news) == news
+
+
+def test_freshness_that_is_not_known_is_said_in_words():
+    assert informative_fields({"freshness": None, "freshness_low": None}).keys() == {"freshness"}
+    assert "freshness  not known yet" in field_lines(informative_fields({"freshness": None}))
+    assert informative_fields({"freshness": 0.5}) == {"freshness": 0.5}
+
+
+@pytest.mark.parametrize("width", [60, 80, 132])
+def test_lines_are_folded_below_their_value_and_no_word_is_cut(width):
+    url = "http://a.example/" + "b" * 70
+    fields = {"seconds": 2, "states": {f"state-{n}": 1_000 * n for n in range(1, 12)}, "url": url}
+    text = f"{'word ' * 50}\n{field_lines(fields)}\n{url} {url}"
+    lines = folded(text, width).splitlines()
+    assert all(len(line) <= width or line == line.strip() for line in lines)
+    assert " ".join(text.split()) == " ".join(" ".join(lines).split()), "nothing is lost, and no word is cut"
+    assert folded(text, 0) == text
+    (first,) = (number for number, line in enumerate(lines) if line.startswith(" states  state-1"))
+    below = lines[first + 1]
+    assert width > 120 or len(below) - len(below.lstrip()) == len(" states  ")
+
+
+def test_hosts_fit_into_eighty_columns():
+    row = {"read": 4_389, "orders": 5_008, "unread": 12_345, "most_unread": 320_512, "poor": 70_000, "credit": 613.2,
+           "introduced": 1_234, "waiting": 98_765, "failures": 12}  # fmt: skip
+    name = "a-host-of-a-very-long-name.below.another-name.example.org:8080"
+    rows = [{"host": name, **row, "site": None}, {"host": "b.example", **row, "site": "*.example"}]
+    head, first, second, site = hosts_table(rows, 80).splitlines()
+    assert {len(head), len(first), len(second)} == {80} and "…" in first and first.startswith("a-host")
+    assert head.split() == ["host", *COLUMNS.values()] and len(second.split()) == len(head.split())
+    assert site == "    [[sites]] *.example" and name in hosts_table(rows)
 
 
 @pytest.mark.parametrize(

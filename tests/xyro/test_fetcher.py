@@ -18,7 +18,7 @@ from backports import zstd
 from msgspec.structs import replace
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
-from xyro.body import LARGE, Body, LongPages
+from xyro.body import LARGE, OTHERS, PART, Body, LongPages
 from xyro.decode import Caps
 from xyro.exchange import ClientLimits
 from xyro.failures import POLICIES
@@ -314,7 +314,7 @@ async def test_what_came_of_half_a_page_counts_but_has_no_signature() -> None:
     )
     assert POLICIES[answer.error].readable
     endless = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + BODY
-    answer = await fetched(says(endless, *[b"x" * 50_000] * 8))
+    answer = await fetched(says(endless, *[b"x" * 50_000] * 6))
     assert (answer.error, answer.truncated, answer.signature, len(answer.links.urls)) == ("too-large", "length", b"", 2)
     assert answer.size == QUICK.body.size
 
@@ -802,3 +802,27 @@ async def test_a_large_page_does_not_hold_the_others_up(monkeypatch: pytest.Monk
     assert max(size for size, _ in fed) <= SLICE
     moments = [turn for _, turn in fed]
     assert len(moments) > 60 and len(set(moments)) == len(moments)
+
+
+@pytest.mark.parametrize(("busy", "turns"), [(0.0, 1), (2**-10, 2 * OTHERS), (1.0, 1)])
+async def test_a_long_page_is_parsed_in_idle_time_and_for_a_ninth_of_the_time_else(busy: float, turns: int) -> None:
+    """A part takes 1/512 s, a turn of the others `busy` seconds."""
+    clock, log = ManualClock(), ""
+
+    def parse(part: bytes) -> None:
+        nonlocal log
+        log += "|"
+        clock.advance(2**-9)
+
+    async def others() -> None:
+        nonlocal log
+        while True:
+            log += "."
+            clock.advance(busy)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    await LongPages(10.0, clock).feed(parse, bytes(5 * PART))
+    task.cancel()
+    assert [len(each) for each in log.split("|")[1:]] == [turns] * 5

@@ -324,6 +324,7 @@ HARD = [
     b"<x-custom a=b><my:tag c='d'><m_n><a href=x>",
     b"<a href=x\0y><a\0 href=z>",
     b"<a href=\xff\xfe><a href='\xc3\xa9'>",
+    b"<a href=a&mp;;b><link rel=next href=&mp;;><a href='&copy;;x'><a href='&#65;;x'>",
     b"<a href=`x`><a href=x`y>",
     b"<a href=x onclick='f(\"y\")'><a href=y title='&quot;>'>",
     b"<a href><a href=><a href=''><a href=\"\">",

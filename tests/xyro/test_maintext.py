@@ -52,6 +52,8 @@ BOMBS = {
     "size, comments and all": b"x" * maintext.MAX_SIZE + b"<!--" * maintext.MAX_SIZE,
     "unclosed scripts": b"<script>" * 5_000 + b"<div>" + b"</script>" * 2 + b"<div>" * 1_000,
     "quotes": b'<a b="' * 25_000,
+    "unclosed drawings": b"<svg>" * 100_000,
+    "drawings in drawings": b"<svg><g>" * 5_000 + b"</svg>" * 5_000,
 }
 
 
@@ -94,6 +96,7 @@ def test_honest_pages_are_tame() -> None:
         b"<STYLE>" + b"<b>" * 30_000 + b"</STYLE>",
         b"<!--" + b"<div>" * 2_000 + b"-->",
         b'<img src="data:image/png;base64,' + b"A" * 20_000 + b'">',
+        b"<svg class=icon>" + b"<path d='M0'/>" * 2_000 + b"</svg>",
         b"<p data-state='" + b"{&quot;a&quot;: 1}" * 1_000 + b"'>",
     ],
     ids=lambda heavy: heavy[:8].decode(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -72,6 +73,51 @@ def test_links_in_the_part_that_a_page_names_as_its_main_one_stay():
 def test_a_page_of_links_is_not_empty():
     links = "".join(f'<li><a href="/{n}">Chapter {n}, with a long name of its own</a>' for n in range(30))
     assert "Chapter 29" in text_of(f"<ul>{links}</ul>").text
+
+
+def test_links_to_other_pages_go_from_a_main_part_that_has_a_text():
+    links = "".join(f'<li><a href="/{n}">Other story {n}</a>' for n in range(9))
+    found = text_of(f"<main><h1>Title</h1><p>{LONG}</p><ul>{links}</ul><p>{LONG}</p></main>")
+    assert found.text.split("\n\n") == ["Title", LONG.strip(), LONG.strip()]
+
+
+def test_what_stands_above_the_title_goes_and_what_follows_the_last_heading():
+    above = "<div>EDITION: WORLD</div><div>18 degrees, rain</div>"
+    below = "<p>Ends here.</p><h2>More on this</h2><p>A short word on another story</p>"
+    found = text_of(f"{above}<h1>Title</h1><div>By a person</div><p>{LONG}</p><h2>Part</h2><p>{LONG}</p>{below}")
+    assert found.text.split("\n\n") == ["Title", "By a person", LONG.strip(), "Part", LONG.strip(), "Ends here."]
+
+
+def test_a_page_of_short_lines_keeps_them():
+    lines = "".join(f"<h2>Part {n}</h2><p>A short word on {n}</p>" for n in range(40))
+    assert (
+        text_of(f"<div>Above</div><h1>Title</h1>{lines}<p>{LONG[:150]}</p><h2>End</h2><p>Last</p>").text[-4:] == "Last"
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<div>" * 500 + b"<p>x" * 18_000,
+        b"<div class=nav>x" * 500 + b"<p>x" * 18_000,
+        b"<table><tr><th>x<td>y" * 120 + b"<td>x" * 18_000,
+        b"<table><tr><td>x</table>" * 6_000,
+        b"<ul><li>x" * 500 + b"<li>x" * 18_000,
+        b"<main>" + b"<ul><li><a href=/x>x</a>" * 490 + b"<li><a href=/x>x</a>" * 6_000,
+        b"<blockquote>x" * 500 + b"<pre>\n\n\n" * 10 + b"x\n" * 100_000,
+        b"<p>" + b"<b></b>" * 9_000,
+        b"<a href=/" + b"&amp;" * 1_500 + b">x</a>" * 15_000,
+        b"<svg><a>" * 60_000,
+        b"<div>" * 100_000,
+        b"<a href=x>" * 100_000,
+        b"<table>" * 150_000,
+    ],
+    ids=lambda body: body[:24].decode(),
+)
+def test_hostile_pages_cost_what_their_bytes_cost(body):
+    start = time.process_time()
+    page_text(body, "utf-8", "https://example.org/")
+    assert time.process_time() - start < 2.0
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ class Bench:
             self.clock,
             robots_token="xyro",
             on_report=lambda report, _: self.reports.append(report),
-            slots=SlotShares(self.queue, self.politeness, concurrency, newcomers),
+            slots=SlotShares(self.queue, self.politeness, self.clock, concurrency, newcomers),
             may_read=may_read,
         )
 

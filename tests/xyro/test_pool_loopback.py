@@ -86,7 +86,7 @@ async def crawling(
         clock,
         robots_token="xyro",
         on_report=lambda report, _: reports.append(report),
-        slots=SlotShares(queue, politeness, concurrency),
+        slots=SlotShares(queue, politeness, clock, concurrency),
     )
     run = asyncio.create_task(pool.run())
     try:

@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from xyro.exchange import ClientLimits
-from xyro.fetch_queue import LEAST_PATIENCE, REMEMBERED, FetchQueue, SlotShares
+from xyro.fetch_queue import BEST, LEAST_PATIENCE, PROVEN, REMEMBERED, TRIED, UNKNOWN, WORTH, FetchQueue, SlotShares
 from xyro.guard import Guard
 from xyro.lab.hostile.loopback_server import listening
 from xyro.politeness import Manners, Politeness
 from xyro.reader import Reader, ReaderOptions
-from xyro.wire.clock import SystemClock
+from xyro.wire.clock import ManualClock, SystemClock
 from xyro.wire.ids import PageId
 from xyro.wire.messages import FetchOrder, PageReport, Priority
 
@@ -24,75 +24,149 @@ def order(number: int, url: str, priority: Priority = Priority.DISCOVER) -> Fetc
     return FetchOrder(PageId(number), url, priority, epoch=1)
 
 
-def slots_of(concurrency: int = 80, least: float = 1 / 8) -> tuple[FetchQueue, Politeness, SlotShares]:
-    queue, politeness = FetchQueue(), Politeness(Manners.fixed(0))
-    return queue, politeness, SlotShares(queue, politeness, concurrency, least)
+AT_ONCE = 0.01
+"""seconds"""
+
+
+class Bench:
+    """The slots of a pool, on a manual clock."""
+
+    def __init__(self, concurrency: int = 80, least: float = 1 / 8) -> None:
+        self.clock, self.queue, self.politeness = ManualClock(0.0), FetchQueue(), Politeness(Manners.fixed(0))
+        self.slots = SlotShares(self.queue, self.politeness, self.clock, concurrency, least)
+
+    def prove(self, *hosts: str) -> None:
+        for host in hosts:
+            for _ in range(8):
+                self.slots.answered(host, AT_ONCE)
+
+    def begin(self, *hosts: str) -> None:
+        for host in hosts:
+            self.slots.enter(host, self.clock.monotonic())
+            self.slots.in_flight += 1
+
+    def line_up(self, *hosts: str) -> None:
+        for number, host in enumerate(hosts):
+            self.queue.put(order(number, f"http://{host}/"), host)
+
+
+def named(kind: str, number: int) -> list[str]:
+    return [f"{kind}{each}" for each in range(number)]
 
 
 def test_newcomers_earn_slots_by_answering_and_lose_them_by_silence():
-    _, _, slots = slots_of()
+    slots = Bench().slots
     assert slots.limit == 40
     for _ in range(500):
         slots.failed("mute")
     assert slots.limit == 10
-    for number in range(500):
-        slots.prove(str(number))
+    for host in named("h", 500):
+        slots.answered(host, AT_ONCE)
     assert slots.limit == pytest.approx(70, abs=1)
 
 
 def test_a_proven_host_that_fails_is_a_newcomer_and_costs_the_others_nothing():
-    queue, _, slots = slots_of()
-    slots.prove("a")
-    before = slots.success
-    slots.failed("a")
-    assert "a" not in queue.proven
-    assert slots.success == before
-    slots.failed("a")
-    assert slots.success < before
+    bench = Bench()
+    bench.prove("a")
+    before = bench.slots.success
+    bench.slots.failed("a")
+    assert bench.queue.kind("a") == UNKNOWN
+    assert bench.slots.success == before
+    bench.slots.failed("a")
+    assert bench.slots.success < before
+
+
+@pytest.mark.parametrize(("seconds", "answers"), [(0.01, 2), (0.5, 3), (1.0, 4), (2.0, None), (30.0, None)])
+def test_a_host_is_proven_by_answers_for_the_seconds_that_they_took(seconds: float, answers: int | None):
+    bench, took = Bench(), None
+    for number in range(1, 100):
+        bench.slots.answered("a", seconds)
+        if bench.queue.kind("a") == PROVEN:
+            took = number
+            break
+    assert took == answers
 
 
 def test_patience_shrinks_while_others_wait_and_grows_with_each_failure():
-    queue, politeness, slots = slots_of(concurrency=8, least=1.0)
+    bench = Bench(concurrency=16)
+    slots = bench.slots
+    assert slots.limit == 8
     assert slots.patience("new") == 1.0
-    for _ in range(8):
-        slots.enter()
-    assert not slots.open
+    bench.begin(*named("n", 8))
+    assert slots.open == TRIED
     assert slots.patience("new") == 1.0  # nobody waits
-    for number in range(8):
-        queue.put(order(number, f"http://h{number}/"), f"h{number}")
+    bench.line_up(*named("h", 8))
     assert slots.patience("new") == 0.5
-    for number in range(8, 800):
-        queue.put(order(number, f"http://h{number}/"), f"h{number}")
+    bench.line_up(*named("i", 792))
     assert slots.patience("new") == LEAST_PATIENCE
-    politeness.finished("new", "", 0.0, 1.0, failed=True)
+    bench.politeness.finished("new", "", 0.0, 1.0, failed=True)
     assert slots.patience("new") == 2 * LEAST_PATIENCE
     for _ in range(9):
-        politeness.finished("new", "", 0.0, 1.0, failed=True)
+        bench.politeness.finished("new", "", 0.0, 1.0, failed=True)
     assert slots.patience("new") == 1.0
-    slots.prove("old")
+    bench.prove("old")
     assert slots.patience("old") == 1.0  # slots are free for those who answer
 
 
-def test_proven_hosts_are_remembered_within_bounds():
-    queue, _, slots = slots_of()
+def test_a_read_that_costs_more_than_its_host_gave_is_a_newcomers():
+    bench = Bench(concurrency=8)
+    slots, good = bench.slots, named("good", 8)
+    bench.prove(*good, "other")
+    bench.begin(*good)
+    assert [slots.patience(host) for host in good] == [1.0] * 8
+    bench.clock.advance(WORTH - 0.1)
+    assert [slots.patience(host) for host in good] == [1.0] * 8  # nobody waits
+    assert slots.kind_slots == [0, 0, 8]
+    bench.clock.advance(0.2)
+    assert [slots.patience(host) for host in good] == [1.0] * 8
+    assert slots.kind_slots == [0, 8, 0]
+    bench.clock.advance(2.5 * WORTH)
+    assert [slots.patience(host) for host in good] == [1.0] * 8
+    assert slots.kind_slots == [8, 0, 0]
+    assert slots.open == PROVEN
+    bench.line_up("other")
+    assert slots.patience("good0") == LEAST_PATIENCE
+    for host in good:
+        slots.leave(host)
+    assert slots.kind_slots == [0, 0, 0]
+    assert slots.open == UNKNOWN
+
+
+def test_one_small_page_gives_nobody_the_slots_of_the_proven():
+    bench = Bench()
+    for host in named("turncoat", 100):
+        bench.slots.answered(host, AT_ONCE)
+    entered = 0
+    while bench.slots.open <= TRIED:
+        bench.begin(f"turncoat{entered}")
+        entered += 1
+    assert bench.slots.limit < entered == bench.slots.places(TRIED) < bench.slots.concurrency
+    bench.begin(*named("n", 3))
+    assert bench.slots.kind_slots == [3, entered, 0]
+    assert bench.slots.open == PROVEN
+
+
+def test_hosts_with_a_standing_are_remembered_within_bounds():
+    bench = Bench()
     for number in range(REMEMBERED + 10):
-        slots.prove(str(number))
-    assert len(queue.proven) == REMEMBERED
-    assert "0" not in queue.proven
-    assert str(REMEMBERED) in queue.proven
+        bench.slots.answered(str(number), AT_ONCE)
+    standing = bench.queue.standing
+    assert len(standing) == REMEMBERED
+    assert "0" not in standing
+    assert str(REMEMBERED) in standing
 
 
 def test_the_queue_passes_over_newcomers_and_keeps_the_order_otherwise():
     queue = FetchQueue()
-    queue.proven["b"] = queue.proven["d"] = None
+    queue.standing["b"] = queue.standing["d"] = BEST
     for number, host in enumerate("abcd"):
         queue.put(order(number, f"http://{host}/"), host)
-    assert queue.lined(True) == queue.lined(False) == 2
-    assert queue.pop(0.0, newcomers=False)[0] == "b"
+    assert queue.lined(UNKNOWN) == queue.lined(PROVEN) == 2
+    assert queue.pop(0.0, TRIED)[0] == "b"
     assert queue.pop(0.0)[0] == "a"
-    assert queue.pop(0.0, newcomers=False)[0] == "d"
-    assert queue.pop(0.0, newcomers=False) is None
-    assert queue.wake_at(newcomers=False) is None
+    assert queue.pop(0.0, TRIED)[0] == "d"
+    assert queue.pop(0.0, TRIED) is None
+    assert queue.wake_at(TRIED) is None
     assert queue.wake_at() is not None
     assert queue.pop(0.0)[0] == "c"
 
@@ -102,9 +176,9 @@ def test_a_host_that_was_proven_meanwhile_stands_in_the_line_of_its_kind():
     queue.put(order(1, "http://a/1"), "a")
     queue.put(order(2, "http://a/2"), "a")
     assert queue.pop(0.0)[1].page == 1
-    queue.proven["a"] = None
+    queue.standing["a"] = BEST
     queue.release("a", 0.0)
-    assert queue.pop(1.0, newcomers=False)[1].page == 2
+    assert queue.pop(1.0, TRIED)[1].page == 2
 
 
 # Real servers
@@ -174,7 +248,7 @@ async def test_silent_hosts_in_front_hold_nobody_up(kind):
             assert sum(report.page >= 1_000 for report in reports) < 100, "the hostile hosts were waited for"
             came.clear()
             await came.wait()
-        assert reader.pool.slots.newcomers <= 9
+        assert reader.pool.slots.kind_slots[UNKNOWN] <= 9
         await reader.pool.close(0)
         await running
         await reader.fetcher.close()
