@@ -4,6 +4,7 @@ commit group is on disk (Effects)."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from xyro.metadata.partition import Commit
 from xyro.metadata.rows import RefreshRow
@@ -23,6 +24,9 @@ from xyro.wire.messages import (
     Submit,
     XmlPage,
 )
+
+if TYPE_CHECKING:
+    from xyro.frontier.leases import Lease
 
 CROWD = 1024
 """links of a page that weigh as much as a page without any"""
@@ -133,6 +137,7 @@ class Settled:
     page: LocalPage
     report: PageReport
     visit: Visit
+    lease: Lease
     row: RefreshRow | None
     fault: str | None = None
     """what the loader said of the body in this turn, empty where nothing is wrong; None: nothing (yet)"""

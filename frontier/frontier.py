@@ -384,7 +384,7 @@ class Frontier:
     def _visit(self, report: PageReport, spending: Spending) -> Settled | None:
         """Apply one report whose order is out. None: it is none of the page's, which stays as it was."""
         page, impostors = local_page(report.page), self.impostors
-        row = self.scheduler.leases.settle(page)
+        lease, row = self.scheduler.leases.settle(page)
         visit = judge(report, row, self.settings.crawl.confirm_dead)
         self._remember_host(page, report)
         host = self.partition.hosts_of[page]
@@ -414,7 +414,7 @@ class Frontier:
             self.errors[report.error] = self.errors.get(report.error, 0) + 1
         if report.sitemaps:
             self._name_sitemaps(report.sitemaps, int(self.columns["depth"][page]) + 1)
-        return Settled(page, report, visit, row, self._share(page, report, visit.spend, spending))
+        return Settled(page, report, visit, lease, row, self._share(page, report, visit.spend, spending))
 
     def _share(self, page: LocalPage, report: PageReport, spend: Spend, spending: Spending) -> str | None:
         """Let the page spend over what the read showed, now or when its load has ended. -> `Settled.fault`"""

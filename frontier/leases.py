@@ -52,6 +52,9 @@ class Lease(NamedTuple):
 
     epoch: int
     row: RefreshRow | None
+    priority: Priority
+    since: float
+    """seconds since 1970: when the page was due, or its order was given this priority"""
 
 
 class Leases:
@@ -86,38 +89,43 @@ class Leases:
         lease = self._out.get(page)
         return lease is not None and lease.epoch == epoch
 
-    def order(self, page: LocalPage, priority: Priority, row: RefreshRow | None, deadline: float) -> FetchOrder:
-        """Give out an order. deadline: by which it is sorted among those of its host, 0 = none."""
-        lease = self._out[page] = Lease(self.next_epoch(), row)
+    def order(
+        self, page: LocalPage, priority: Priority, row: RefreshRow | None, deadline: float, since: float
+    ) -> FetchOrder:
+        """Give out an order. deadline: by which it is sorted among those of its host, 0 = none. since: see Lease."""
+        lease = self._out[page] = Lease(self.next_epoch(), row, priority, since)
         self.partition.lease(page)
-        return self._message(page, priority, lease, deadline)
+        return self._message(page, lease, deadline)
 
     def next_epoch(self) -> int:
         """Number an order that no other has, in this process or an earlier one."""
         self._count += 1
         return self.boot << 32 | self._count
 
-    def raised(self, page: LocalPage, priority: Priority, deadline: float) -> FetchOrder:
+    def raised(self, page: LocalPage, priority: Priority, deadline: float, now: float) -> FetchOrder:
         """The order that is out for the page, again, to take another level in the fetch queue."""
-        return replace(self._message(page, priority, self._out[page], deadline), raised=True)
+        lease = self._out[page]
+        if priority < lease.priority:
+            lease = self._out[page] = lease._replace(priority=priority, since=now)
+        return replace(self._message(page, lease, deadline), raised=True)
 
-    def settle(self, page: LocalPage) -> RefreshRow | None:
+    def settle(self, page: LocalPage) -> tuple[Lease, RefreshRow | None]:
         """The order is answered: its lease ends. The page's Refresh-Data as it is stored now, over which the report is
         laid: while the order was out it may have changed (evidence of its change rate, a switch of policy)."""
         self.partition.unlease(page)
         lease = self._out.pop(page)
         stored = lease.row is not None or self.partition.flags[page] & HINTED
-        return self.partition.row(page) if stored else None
+        return lease, self.partition.row(page) if stored else None
 
-    def _message(self, page: LocalPage, priority: Priority, lease: Lease, deadline: float) -> FetchOrder:
+    def _message(self, page: LocalPage, lease: Lease, deadline: float) -> FetchOrder:
         partition = self.partition
         host = partition.hosts.clocks.get(partition.hosts_of[page])
         row = lease.row or _NOTHING
-        whole = self._whole or priority is Priority.BLOCKING
+        whole = self._whole or lease.priority is Priority.BLOCKING
         return FetchOrder(
             page=partition.id_of(page),
             url=partition.url(page),
-            priority=priority,
+            priority=lease.priority,
             epoch=lease.epoch,
             etag="" if whole else row.etag,
             last_modified="" if whole else row.last_modified,

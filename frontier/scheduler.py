@@ -286,7 +286,7 @@ class Scheduler:
         if not flags & WANTED:
             return
         if flags & LEASED:
-            found.append(self.leases.raised(page, priority, self._deadline(page, priority)))
+            found.append(self.leases.raised(page, priority, self._deadline(page, priority), self._now))
         elif not self._may_read(page, priority):
             self.requests.release(page)  # it was wanted before a restart, by another scope
         elif not self.parking.park(page):
@@ -382,7 +382,12 @@ class Scheduler:
             self.host_limits.count(self.partition.hosts_of[page], self._now)
         if self.partition.states[page] == State.UNREAD:
             self.partition.standing.count(page)
-        return self.leases.order(page, priority, row, self._deadline(page, priority))
+        return self.leases.order(page, priority, row, self._deadline(page, priority), self._since(page, priority))
+
+    def _since(self, page: LocalPage, priority: Priority) -> float:
+        """Return when the page was due, or was to be tried again; now, where nothing but this order dates it."""
+        due = float(self.partition.columns["due"][page]) if priority > Priority.ORDERED else 0.0
+        return min(due or self._now, self._now)
 
     def _deadline(self, page: LocalPage, priority: Priority) -> float:
         return self.deadlines.deadline(page, self._now) if priority is Priority.ORDERED else 0.0

@@ -456,6 +456,8 @@ class Pool:
         """The order's one report; its host may be read again `host_wait` seconds after the end of the read."""
         if answer.error and (answer.status or answer.error != "challenge"):
             self.counters.errors[answer.error] += 1
+        if answer.error == "challenge":
+            self.counters.challenges["answered" if answer.status else "spared", answer.vendor] += 1
         failures = self._politeness.failures(host)
         sitemaps = self._robots.untold(origin_of(order.url))
         report = report_of(order, answer, host_wait=max(host_wait, 0.0), host_failures=failures, sitemaps=sitemaps)

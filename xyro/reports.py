@@ -23,6 +23,9 @@ class Counters:
     bytes: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     """per failure class; bodies kept although truncated are counted here too"""
+    challenges: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """by kind and vendor: answers that were one (`answered`), and orders of a host that shows them, given back unread
+    (`spared`)"""
 
 
 def report_of(

@@ -1,11 +1,12 @@
 """The metrics of a running crawl, gathered when somebody asks: counts of its partitions, and the fields of its status.
 
-xyro_reads_total{result, purpose}      xyro_read_seconds{phase}        xyro_received_bytes_total{encoding}
-xyro_errors_total{class}               xyro_challenged_hosts{vendor}   xyro_pages{state}
-xyro_frontier_urls_total{kind}         xyro_orders{priority, state}    xyro_hosts{state}
-xyro_freshness_ratio{kind}             xyro_missed_changes             xyro_changes_total{source}
-xyro_promises_total{kind, result}      xyro_commit_seconds             xyro_event_loop_lag_seconds
-xyro_cash_units{where}                 xyro_sink_behind_changes{sink}  process_* (prometheus_client's own)
+xyro_reads_total{result, purpose}      xyro_read_seconds{phase}             xyro_received_bytes_total{encoding}
+xyro_errors_total{class}               xyro_challenges_total{kind, vendor}  xyro_pages{state}
+xyro_frontier_urls_total{kind}         xyro_orders{priority, state}         xyro_hosts{state}
+xyro_order_wait_seconds{priority}      xyro_overdue_importance_ratio        xyro_challenged_hosts{vendor}
+xyro_freshness_ratio{kind}             xyro_missed_changes                  xyro_changes_total{source}
+xyro_promises_total{kind, result}      xyro_commit_seconds                  xyro_event_loop_lag_seconds
+xyro_cash_units{where}                 xyro_sink_behind_changes{sink}       process_* (prometheus_client's own)
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from xyro.opic.cash import UNIT
-from xyro.plugins.metrics.read_counts import KEY, READ_BOUNDS
+from xyro.plugins.metrics.read_counts import KEY, READ_BOUNDS, WAIT_BOUNDS
+from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
+    from xyro.reports import Counters
     from xyro.service.node.node import Node
 
 Figures = Sequence[Mapping[str, Any]]
@@ -57,6 +60,7 @@ class CrawlMetrics(Collector):
         figures = [part.extensions[KEY] for part in parts if KEY in part.extensions]
         yield from _reads(figures)
         yield from _work(status, self._node.pool.in_flight)
+        yield from _challenges(status, self._node.pool.counters)
         yield from _states(status)
         yield from _freshness(status)
         yield from _cash(figures, [part.number for part in parts], status["known"])
@@ -74,10 +78,17 @@ def _reads(figures: Figures) -> Iterator[Metric]:
         reads.add_metric(names, count)
     yield reads
     seconds = HistogramMetricFamily("xyro_read_seconds", "Time of a read, to its last byte.", labels=("phase",))
-    buckets = [sum(column) for column in zip(*(part["seconds"] for part in figures), strict=True)]
-    if buckets:
-        seconds.add_metric(("total",), _buckets(READ_BOUNDS, buckets), sum(part["total_seconds"] for part in figures))
+    _add_times(seconds, "total", READ_BOUNDS, [part["seconds"] for part in figures])
     yield seconds
+    waits = HistogramMetricFamily(
+        "xyro_order_wait_seconds", "From when a page was due, or ordered, to its request.", labels=("priority",)
+    )
+    for name in (priority.name.lower() for priority in Priority):
+        _add_times(waits, name, WAIT_BOUNDS, [part["waits"][name] for part in figures])
+    yield waits
+    if refreshed := sum(part["refreshed"] for part in figures):
+        share = min(sum(part["overdue"] for part in figures) / refreshed, 1.0)
+        yield _gauge("xyro_overdue_importance_ratio", "Share of importance whose next read is past its time.", share)
     changes = CounterMetricFamily("xyro_changes", "Changes that reads showed.", labels=("source",))
     changes.add_metric(("read",), sum(part["changes"] for part in figures))
     yield changes
@@ -123,10 +134,19 @@ def _states(status: Mapping[str, Any]) -> Iterator[Metric]:
         hosts.add_metric((state,), count)
     hosts.add_metric(("challenged",), sum(challenged.values()))
     yield hosts
+
+
+def _challenges(status: Mapping[str, Any], counters: Counters) -> Iterator[Metric]:
     vendors = GaugeMetricFamily("xyro_challenged_hosts", "Hosts that show a challenge.", labels=("vendor",))
-    for vendor, count in challenged.items():
+    for vendor, count in status["challenged_hosts"].items():
         vendors.add_metric((vendor,), count)
     yield vendors
+    met = CounterMetricFamily(
+        "xyro_challenges", "Challenges that answered, and orders that they spared.", labels=("kind", "vendor")
+    )
+    for labels, count in sorted(counters.challenges.items()):
+        met.add_metric(labels, count)
+    yield met
 
 
 def _freshness(status: Mapping[str, Any]) -> Iterator[Metric]:
@@ -161,6 +181,15 @@ def _cash(figures: Figures, numbers: Sequence[int], known: int) -> Iterator[Metr
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value=value)
+
+
+def _add_times(
+    family: HistogramMetricFamily, label: str, bounds: Sequence[float], figures: Sequence[tuple[Sequence[int], float]]
+) -> None:
+    """Add the TimeCounts of all partitions, as one."""
+    counts = [sum(column) for column in zip(*(counts for counts, _ in figures), strict=True)]
+    if counts:
+        family.add_metric((label,), _buckets(bounds, counts), sum(total for _, total in figures))
 
 
 def _buckets(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:

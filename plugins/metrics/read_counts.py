@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from xyro.metadata.states import State
 from xyro.metadata.visits import GONE
+from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
     from xyro.frontier.batch import Settled
@@ -18,6 +19,26 @@ if TYPE_CHECKING:
 KEY = "metrics"
 READ_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """seconds: upper ends of the buckets of read times; one more has no end"""
+WAIT_BOUNDS = (0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 21_600.0, 86_400.0, 604_800.0)
+"""seconds: those of the time for which orders waited, up to a week"""
+
+
+class TimeCounts:
+    """Times in buckets. bounds: their upper ends in seconds; one more has no end."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = np.zeros(len(bounds) + 1, np.int64)
+        self._total = 0.0
+
+    def add(self, seconds: Sequence[float]) -> None:
+        """Count each."""
+        self._counts += np.bincount(np.searchsorted(self._bounds, seconds), minlength=len(self._counts))
+        self._total += sum(seconds)
+
+    def figures(self) -> tuple[list[int], float]:
+        """Return the number of each bucket, and the sum of all."""
+        return self._counts.tolist(), self._total
 
 
 class ReadCounts:
@@ -28,9 +49,9 @@ class ReadCounts:
         self.reads: Counter[tuple[str, str]] = Counter()
         """(result, purpose)"""
         self.changes = 0
-        self.seconds = np.zeros(len(READ_BOUNDS) + 1, np.int64)
-        """reads by their time, a number for each bucket"""
-        self.total_seconds = 0.0
+        self.seconds = TimeCounts(READ_BOUNDS)
+        self.waits = {priority: TimeCounts(WAIT_BOUNDS) for priority in Priority}
+        """from when a page was due, or its order was given out, to its request"""
         frontier.hooks.settled.append(self.settled)
         frontier.hooks.status[KEY] = self.figures
 
@@ -40,9 +61,13 @@ class ReadCounts:
             return
         self.reads.update((_result(order), _purpose(order)) for order in settled)
         self.changes += sum(order.visit.changed is True for order in settled)
-        spent = [order.report.ended - order.report.started for order in settled if order.report.status]
-        self.seconds += np.bincount(np.searchsorted(READ_BOUNDS, spent), minlength=len(self.seconds))
-        self.total_seconds += sum(spent)
+        sent = [order for order in settled if order.report.status]
+        self.seconds.add([order.report.ended - order.report.started for order in sent])
+        waits = defaultdict[Priority, list[float]](list)
+        for order in sent:
+            waits[order.lease.priority].append(max(order.report.started - order.lease.since, 0.0))
+        for priority, times in waits.items():
+            self.waits[priority].add(times)
 
     def figures(self, now: float) -> dict[str, Any]:
         """Plain values; cash is counted in units, over all columns."""
@@ -52,8 +77,10 @@ class ReadCounts:
         return {
             "reads": [[result, purpose, count] for (result, purpose), count in self.reads.items()],
             "changes": self.changes,
-            "seconds": self.seconds.tolist(),
-            "total_seconds": self.total_seconds,
+            "seconds": self.seconds.figures(),
+            "waits": {priority.name.lower(): waits.figures() for priority, waits in self.waits.items()},
+            "overdue": frontier.freshness.overdue(now) if frontier.scheduler.schedule.refreshing else 0.0,
+            "refreshed": frontier.freshness.expected.importance if frontier.scheduler.schedule.refreshing else 0.0,
             "cash": int(cash[frontier.columns["state"][:n] != State.FOREIGN].sum()),
             "virtual": int(frontier.ledger.virtual.balance),
             "sent": {target: [list(each) for each in waiting] for target, waiting in outbox.unacknowledged.items()},

@@ -21,6 +21,7 @@ from xyro.service.views.forecast import report as plan_report
 from xyro.service.views.freshness_report import freshness_report
 from xyro.wire.errors import InputError
 from xyro.wire.messages import Kind, LoadReport, LoadState
+from xyro.wire.text import stamp
 
 DAY = 86_400.0
 HOSTS, EACH = 6, 10
@@ -114,6 +115,18 @@ def test_the_model_is_that_of_the_rows(partitions):
     fresh, missed = by_hand(crawl, crawl.now)
     assert said["freshness_model"] == pytest.approx(fresh, abs=2e-3)
     assert said["missed_changes"] == pytest.approx(missed, rel=1e-3)
+
+
+def test_importance_is_overdue_while_what_is_due_is_not_read():
+    crawl, _ = lived(15)
+    for days in (0.0, 3.0, 40.0):
+        crawl.now += days * DAY
+        views = crawl.views()
+        late = sum(
+            row["importance"] * views.mean for row in views.pages() if (row["next_read"] or "9") < stamp(crawl.now)
+        )
+        assert crawl.frontier.freshness.overdue(crawl.now) == pytest.approx(late, abs=1e-3)
+    assert late > 0.0
 
 
 @pytest.mark.long

@@ -133,19 +133,19 @@ def test_what_was_put_aside_comes_back_at_its_own_priority():
 def test_a_lease_knows_its_own_order_and_no_other():
     partition = partition_of_states()
     leases = Leases(partition, whole=False)
-    first = leases.order(READ, Priority.REFRESH, None, 0.0)
+    first = leases.order(READ, Priority.REFRESH, None, 0.0, 0.0)
     assert leases.is_out(READ, first.epoch) and READ in leases and len(leases) == 1
     assert not leases.is_out(READ, first.epoch + 1) and not leases.is_out(UNREAD, first.epoch)
     assert partition.flags[READ] & LEASED
-    assert leases.settle(READ) is None and not leases and not partition.flags[READ] & LEASED
-    assert leases.order(READ, Priority.REFRESH, None, 0.0).epoch > first.epoch
+    assert leases.settle(READ)[1] is None and not leases and not partition.flags[READ] & LEASED
+    assert leases.order(READ, Priority.REFRESH, None, 0.0, 0.0).epoch > first.epoch
 
 
 def test_orders_of_an_earlier_process_are_never_taken_for_those_of_this_one():
     earlier, later = Leases(partition_of_states(), False), Leases(partition_of_states(), False)
     later.boot = earlier.boot + 1
-    old = [earlier.order(page, Priority.REFRESH, None, 0.0).epoch for page in range(5)]
-    new = [later.order(page, Priority.REFRESH, None, 0.0).epoch for page in range(5)]
+    old = [earlier.order(page, Priority.REFRESH, None, 0.0, 0.0).epoch for page in range(5)]
+    new = [later.order(page, Priority.REFRESH, None, 0.0, 0.0).epoch for page in range(5)]
     assert max(old) < min(new)
 
 
@@ -161,14 +161,23 @@ def test_orders_of_an_earlier_process_are_never_taken_for_those_of_this_one():
 def test_an_order_asks_for_the_whole_page_where_nothing_stored_can_stand_for_it(whole, priority, sent):
     leases = Leases(partition_of_states(), whole)
     row = RefreshRow(etag="tag", last_modified="tag", signature=b"s" * 16, failures=3)
-    order = leases.order(READ, priority, row, 7.0)
+    order = leases.order(READ, priority, row, 7.0, 0.0)
     assert (order.etag, order.last_modified, order.attempt) == (sent, sent, 3)
     assert order.deadline == 7.0 and not order.raised
 
 
 def test_a_raised_order_is_the_same_order():
     leases = Leases(partition_of_states(), False)
-    out = leases.order(READ, Priority.REFRESH, None, 0.0)
-    raised = leases.raised(READ, Priority.ORDERED, 9.0)
+    out = leases.order(READ, Priority.REFRESH, None, 0.0, 3.0)
+    raised = leases.raised(READ, Priority.ORDERED, 9.0, 5.0)
     assert raised.raised and (raised.page, raised.epoch) == (out.page, out.epoch)
     assert (raised.priority, raised.deadline, len(leases)) == (Priority.ORDERED, 9.0, 1)
+    lease, _ = leases.settle(READ)
+    assert (lease.priority, lease.since) == (Priority.ORDERED, 5.0), "it waits at its new level since then"
+
+
+def test_a_raise_to_a_lower_level_changes_nothing():
+    leases = Leases(partition_of_states(), False)
+    leases.order(READ, Priority.BLOCKING, None, 0.0, 3.0)
+    assert leases.raised(READ, Priority.ORDERED, 9.0, 5.0).priority is Priority.BLOCKING
+    assert leases.settle(READ)[0].since == 3.0

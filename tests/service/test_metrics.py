@@ -89,6 +89,9 @@ def test_reads_are_those_that_the_site_answered(watched):
     assert found['xyro_reads_total{purpose="discovery",result="ok"}'] == 2 * 11
     assert found['xyro_pages{state="read"}'] == 2 * 11
     assert total(found, "xyro_read_seconds_count") == total(found, "xyro_reads_total")
+    assert total(found, "xyro_order_wait_seconds_count") == total(found, "xyro_reads_total")
+    assert found['xyro_order_wait_seconds_count{priority="refresh"}'] > 0
+    assert 0.0 <= found["xyro_overdue_importance_ratio"] <= 1.0
     assert found["xyro_commit_seconds_count"] > 3 and found['xyro_sink_behind_changes{sink="s"}'] < 70
 
 

@@ -881,3 +881,12 @@ async def test_a_challenge_by_evidence_gets_signatures() -> None:
         await bench.pass_time(1)
         assert bench.script.signed == ["h"]
         assert bench.errors[-1] == "challenge"
+        assert bench.pool.counters.challenges == {("spared", "evidence"): len(bench.errors)}
+
+
+async def test_challenges_are_counted_by_vendor_with_what_they_spare() -> None:
+    async with Bench(ALONE).running() as bench:
+        bench.script.answers["http://h/0"] = lambda: bench.script.good(403, error="challenge", vendor="akamai")
+        bench.pool.submit(pages("h", 3))
+        await bench.pass_time(5)
+        assert bench.pool.counters.challenges == {("answered", "akamai"): 1, ("spared", "akamai"): 2}
