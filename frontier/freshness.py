@@ -13,7 +13,7 @@ turn's commit group; service/views tells it.
 An audit is chosen at the end of a turn, beside what the plan orders. A page that is out already when it is chosen is
 not ordered again: the read that is under way becomes the audit. To pass it over would favour pages that the plan thinks
 fresh. An audit whose read failed temporarily says nothing, and counts as missed; one that found the page gone found it
-changed. Costs 5 us a page and some 1.5 kB of each commit group; the window of audits and the delays are written when
+changed. Costs some 15 us a page and 3 kB of each commit group; the window of audits and the delays are written when
 they change.
 """
 

@@ -2,6 +2,7 @@
 
 import math
 
+import msgpack
 import numpy as np
 import pytest
 from hypothesis import given
@@ -126,8 +127,26 @@ def test_state_goes_on_where_it_was(seed, count):
     pages = made(np.random.default_rng(seed), count)
     seen = Expected.from_pages(pages, NOW)
     again = Expected.load(seen.dump())
-    assert again.dump() == seen.dump() and again.freshness(NOW + DAY) == seen.freshness(NOW + DAY)
-    assert all(len(sums) + len(fresh) < 450 for _, sums, fresh in seen.dump()["octaves"])
+    assert again.dump() == seen.dump()
+    for later in (0.0, 0.01, 1.0, 100.0):
+        now = NOW + later * DAY
+        assert again.freshness(now) == (pytest.approx(seen.freshness(now), abs=1e-6) if pages else None)
+        assert again.stale(now) == pytest.approx(seen.stale(now), abs=1e-6 * seen.importance)
+
+
+def test_a_dump_is_some_2_kb_whatever_many_pages_there_are():
+    seen = Expected.from_pages(made(np.random.default_rng(7), 3000), NOW)
+    assert len(seen.dump()["octaves"]) == OCTAVES and len(msgpack.packb(seen.dump())) < 2_500
+
+
+def test_pages_that_are_taken_out_of_a_dump_leave_nothing():
+    pages = made(np.random.default_rng(8), 300)
+    again = Expected.load(Expected.from_pages(pages, NOW).dump())
+    again.replace(pages[1:], (), NOW + DAY)
+    left = Expected.from_pages(pages[:1], NOW)
+    assert again.importance == left.importance and again.obsolescence(NOW + DAY) == left.obsolescence(NOW + DAY)
+    whole = Expected.from_pages(pages, NOW).importance
+    assert again.stale(NOW + DAY).sum() == pytest.approx(left.stale(NOW + DAY).sum(), abs=1e-6 * whole)
 
 
 def test_a_clock_that_is_set_back_waits():
@@ -156,5 +175,6 @@ def test_expectation_is_what_happens_where_rates_are_as_believed():
 
 def test_a_dump_of_other_nodes_is_told():
     assert Expected.reads(Expected().dump())
-    assert not Expected.reads({**Expected().dump(), "octaves": [(3, "1", bytes(720))]})
+    assert not Expected.reads({**Expected().dump(), "nodes": 57})
+    assert not Expected.reads({"at": NOW, "whole": ["1", "1"], "octaves": [(3, "1", bytes(408))]})  # of float64
     assert not Expected.reads({"at": NOW, "whole": ["1", "1", "1"], "fresh": bytes(408)})  # without octaves
