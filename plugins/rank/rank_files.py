@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
@@ -129,18 +130,32 @@ class RankFiles:
             raise MachineError(f"{self.folder}: {error.strerror or error}: free or mend the disk") from error
 
     def _take(self, data: Iterator[Piece]) -> None:
-        self.head = next(data)[1]
-        pages = _Pages(self.folder, self.head)
+        later = Column(self.folder / "links-later", np.uint8)  # those that come before the last node's pages, packed
+        self._open.callback(later.close)
+        pages, links = self._first_pages(next(data)[1]), None
+        for name, *piece in data:
+            if name == "head":
+                pages.expect(piece[0]["sizes"])
+            elif name == "pages":
+                pages.put(*piece)
+            elif pages.lacking:
+                later.put(np.frombuffer(msgpack.packb(piece), np.uint8))
+            else:
+                links = links or self._settle(pages)
+                links.put(*piece)
+        links = links or self._settle(pages)
+        later.close()
+        with later.path.open("rb") as file:
+            for piece in msgpack.Unpacker(file, max_buffer_size=1 << 30):
+                links.put(*piece)
+        self._end(links)
+
+    def _first_pages(self, head: dict[str, Any]) -> _Pages:
+        self.head = head
+        pages = _Pages(self.folder, head["partitions"], head["mean"])
         self._open.callback(pages.close)
-        links: _Links | None = None
-        for piece in data:
-            if piece[0] == "pages":
-                pages.put(*piece[1:])
-                continue
-            if links is None:
-                links = self._settle(pages)
-            links.put(*piece[1:])
-        self._end(links or self._settle(pages))
+        pages.expect(head["sizes"])
+        return pages
 
     def _settle(self, pages: _Pages) -> _Links:
         """All pages are there: number them."""
@@ -164,24 +179,38 @@ class RankFiles:
 
 
 class _Pages:
-    def __init__(self, folder: Path, head: dict[str, Any]) -> None:
-        self.folder, self.sizes, self.mean = folder, head["sizes"], head["mean"]
-        self.partitions = len(self.sizes)
+    def __init__(self, folder: Path, partitions: int, mean: float) -> None:
+        """mean: the importance of a mean page of all."""
+        self.folder, self.partitions, self.mean = folder, partitions, mean
+        self.sizes: dict[int, int] = {}
+        """entries of each partition, in the order in which they come"""
         self.columns = [Column(folder / "state", np.uint8), Column(folder / "kind", np.uint8)]
         self.columns.append(Column(folder / "importance", np.float64))
         self.urls, self.foreign = Texts(folder, "urls"), Texts(folder, "foreign")
         self.prints = Column(folder / "prints", np.uint64)
-        type_of_numbers = id_type(sum(self.sizes))
-        self._numbers = [Column(folder / f"numbers-{p}", type_of_numbers) for p in range(self.partitions)]
-        self.own: list[slice] = []
+        self._numbers: dict[int, Column] = {}
+        self.own = [slice(0, 0)] * partitions
+
+    def expect(self, sizes: Iterable[tuple[int, int]]) -> None:
+        """Some partitions are to come, each with so many entries. MachineError: one came already."""
+        for number, size in sizes:
+            if number in self.sizes:
+                raise MachineError(f"rank: partition {number} has moved from node to node meanwhile: ask again")
+            self.sizes[number] = size
+            self._numbers[number] = Column(self.folder / f"numbers-{number}", np.int64)
+
+    @property
+    def lacking(self) -> bool:
+        """Entries are still to come."""
+        came = len(self.sizes) == self.partitions
+        return not came or any(self._numbers[number].size < size for number, size in self.sizes.items())
 
     def put(self, partition: int, state: bytes, kind: bytes, importance: bytes, urls: list[str]) -> None:
         """Entries of a partition: pages of its own are numbered on, those of others wait for their owners."""
-        while len(self.own) <= partition:
-            self.own.append(slice(self.columns[0].size, self.columns[0].size))
         states = np.frombuffer(state, np.uint8)
         own = states != State.FOREIGN
         first = self.columns[0].size
+        start = self.own[partition].start if self._numbers[partition].size else first
         self.columns[0].put(states[own])
         self.columns[1].put(np.frombuffer(kind, np.uint8)[own])
         self.columns[2].put(np.frombuffer(importance, "<f8")[own] / self.mean)
@@ -191,30 +220,29 @@ class _Pages:
         if self.partitions > 1:
             self.prints.put(np.array([xxh3_64_intdigest(url.encode()) for url in mine], np.uint64))
             self.foreign.put(url for url, here in zip(urls, own.tolist(), strict=True) if not here)
-        self.own[partition] = slice(self.own[partition].start, first + len(mine))
+        self.own[partition] = slice(start, first + len(mine))
 
     def numbers(self) -> list[Array]:
         """The page of every entry, by partition."""
-        while len(self.own) < self.partitions:
-            self.own.append(slice(self.columns[0].size, self.columns[0].size))
-        for sizes, column in zip(self.sizes, self._numbers, strict=True):
-            if sizes != column.size:
-                raise MachineError(f"rank: {column.size} of {sizes} pages came: ask again")
-        found = [column.mapped() for column in self._numbers]
-        return found if self.partitions == 1 else self._matched(found)
+        for number, size in self.sizes.items():
+            if size != (came := self._numbers[number].size):
+                raise MachineError(f"rank: {came} of {size} pages came: ask again")
+        found = {number: self._numbers[number].mapped() for number in self.sizes}
+        settled = found if self.partitions == 1 else self._matched(found)
+        return [settled[number] for number in range(self.partitions)]
 
-    def _matched(self, numbers: list[Array]) -> list[Array]:
+    def _matched(self, numbers: dict[int, Array]) -> dict[int, Array]:
         matcher = _Matcher(self.prints.mapped(), self.urls.reader(), self.own)
         waiting, new = iter(self.foreign.reader()), dict[str, int]()
-        settled = []
-        for partition, column in enumerate(numbers):
-            found = on_files(self.folder)(f"settled-{partition}", column.shape, column.dtype)
+        settled, kind = {}, id_type(sum(self.sizes.values()))
+        for partition, column in numbers.items():
+            found = on_files(self.folder)(f"settled-{partition}", column.shape, kind)
             found[:] = column
             for entry in np.flatnonzero(column == _NEW).tolist():
                 url = next(waiting)
                 page = matcher.find(url)
                 found[entry] = new.setdefault(url, self.columns[0].size + len(new)) if page is None else page
-            settled.append(found)
+            settled[partition] = found
         self._append(list(new))
         return settled
 
@@ -224,7 +252,7 @@ class _Pages:
         self.urls.put(urls)
 
     def close(self) -> None:
-        for column in (*self.columns, *self._numbers, self.prints):
+        for column in (*self.columns, *self._numbers.values(), self.prints):
             column.close()
         self.urls.close()
         self.foreign.close()

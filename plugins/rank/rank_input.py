@@ -1,13 +1,16 @@
 """Streams a crawl to a ranking as pieces of MessagePack, out of a running process or a stopped directory.
 
     ["head", {"partitions", "sizes", "damping", "mean", "links", "plain"}]
-                                        sizes: entries of each partition; plain: its importance is to be PageRank
+                                        partitions: of the whole crawl; sizes: (number, entries) of each that is here;
+                                        plain: its importance is to be PageRank
     ["pages", partition, state, kind, importance, [URL, ...]]              some entries, in the order of their numbers
     ["links", partition, sources, counts, children]                        some rows of Link-Data
     ["end"]                                                                without it the answer was cut short
+    ["fault", sentence]                                                    in its place: why
 
 All pages come before all links. Columns are bytes of little-endian arrays: uint8 state and kind, float64 importance,
-uint32 sources, counts and children (local numbers of the partition). One View, so one commit boundary.
+uint32 sources, counts and children (local numbers of the partition). One View, so one commit boundary of a process. The
+stream of a cluster is those of its nodes, one after the other.
 """
 
 from __future__ import annotations
@@ -30,15 +33,17 @@ PAGES, ROWS = 500, 200
 Piece = list[Any]
 
 
-def pieces(views: Views, with_links: bool) -> Iterator[bytes]:
-    """All of a crawl. InputError: links are wanted and it keeps none."""
+def pieces(views: Views, with_links: bool, mean: float | None = None) -> Iterator[bytes]:
+    """All of a crawl. mean: the importance of a mean page, where it is not that of these partitions.
+
+    InputError: links are wanted and it keeps none."""
     settings = views.settings
     if with_links and not settings.store.links:
         raise InputError(
             "rank: this crawl keeps no links ([store] links = false), and this method goes by them: set it to true and "
             "let pages be read again, or ask for --method opic"
         )
-    return _pieces(views, with_links, settings)
+    return _pieces(views, with_links, views.mean if mean is None else mean)
 
 
 def _plain(settings: Settings) -> bool:
@@ -48,20 +53,20 @@ def _plain(settings: Settings) -> bool:
     return opic.virtual == "damping" and set(shares) == {1.0} and not settings.focus
 
 
-def _pieces(views: Views, with_links: bool, settings: Settings) -> Iterator[bytes]:
-    sizes, damping, plain = [view.n for view in views.views], settings.opic.damping, _plain(settings)
-    head = {"partitions": len(sizes), "sizes": sizes, "damping": damping, "mean": views.mean, "links": with_links}
-    head["plain"] = plain
-    yield _packed(["head", head])
-    for number, view in enumerate(views.views):
-        yield from (_packed(["pages", number, *piece]) for piece in _pages(view))
+def _pieces(views: Views, with_links: bool, mean: float) -> Iterator[bytes]:
+    here, damping = views.by_number, views.settings.opic.damping
+    count, sizes = views.views[0].partition.facts["partitions"], [(number, view.n) for number, view in here.items()]
+    head = {"partitions": count, "sizes": sizes, "damping": damping, "mean": mean, "links": with_links}
+    yield packed_piece(["head", {**head, "plain": _plain(views.settings)}])
+    for number, view in here.items():
+        yield from (packed_piece(["pages", number, *piece]) for piece in _pages(view))
     if with_links:
-        for number, view in enumerate(views.views):
-            yield from (_packed(["links", number, *piece]) for piece in _rows(view))
-    yield _packed(["end"])
+        for number, view in here.items():
+            yield from (packed_piece(["links", number, *piece]) for piece in _rows(view))
+    yield packed_piece(["end"])
 
 
-def _packed(piece: Piece) -> bytes:
+def packed_piece(piece: Piece) -> bytes:
     packed: bytes = msgpack.packb(piece)
     return packed
 
@@ -91,15 +96,20 @@ def _rows(view: View) -> Iterator[Piece]:
 
 
 def unpacked(data: Iterable[bytes]) -> Iterator[Piece]:
-    """The pieces of a stream cut anywhere. MachineError: it is damaged, or ends before its end."""
+    """The pieces of a stream cut anywhere, until all partitions came. MachineError: it is damaged, or ends before."""
     unpacker = msgpack.Unpacker(max_buffer_size=1 << 30)
+    lacking, ended, fault = -1, False, "the crawl's answer was cut short: ask again"
     try:
-        for part in data:
+        for part in data:  # to its end: what sends it is not to wait for its garbage collection
             unpacker.feed(part)
             for piece in unpacker:
-                if piece == ["end"]:
-                    return
-                yield piece
+                if piece[0] == "head":
+                    lacking = (piece[1]["partitions"] if lacking < 0 else lacking) - len(piece[1]["sizes"])
+                fault = piece[1] if piece[0] == "fault" else fault
+                ended = piece[0] == "end"
+                if piece[0] not in ("end", "fault"):
+                    yield piece
     except (ValueError, msgpack.UnpackException) as error:
         raise MachineError(f"rank: the crawl's answer cannot be read ({error}): ask again") from error
-    raise MachineError("rank: the crawl's answer was cut short: ask again")
+    if lacking or not ended:
+        raise MachineError(f"rank: {fault}")

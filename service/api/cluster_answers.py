@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-from aiohttp import ClientSession, web
+from aiohttp import ClientError, ClientSession, web
 
 from xyro.plugins.warehouse.documents_view import is_page_id
 from xyro.service.cluster.cluster_remote import ask_subject, exchange, reason_of
@@ -120,12 +120,17 @@ class ClusterAnswers:
         headers = {key: value for each in sent for key, value in each.items() if key.startswith(("X-", "Content-Type"))}
         return web.Response(status=found[-1][0], headers=headers, body=b"".join(part for _, _, part in found))
 
-    async def export(self, table: str) -> AsyncIterator[bytes]:
-        """Rows of all nodes, one node after the other, each of one commit boundary of that node."""
-        path = f"/export/{table}?{urlencode({'part': 1, 'mean': await self.mean()})}"
+    async def streamed(self, request: web.Request) -> AsyncIterator[bytes]:
+        """The answers of all nodes to a request, one node after the other, each of one commit boundary of that node.
+
+        MachineError: somebody does not answer, or went away meanwhile."""
+        path = f"{request.path}?{urlencode({**request.query, 'part': 1, 'mean': await self.mean()})}"
         for node in self._gathering.owners:
-            async for part in self._parts(node, path):
-                yield part
+            try:
+                async for part in self._parts(node, path):
+                    yield part
+            except (OSError, ClientError, MachineError) as error:
+                raise MachineError(f"node {node}: {error or type(error).__name__}") from error
 
     async def _parts(self, node: int, path: str) -> AsyncIterator[bytes]:
         if node == self._bus.number:

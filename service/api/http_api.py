@@ -31,7 +31,7 @@ import hmac
 import json
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -45,7 +45,7 @@ from xyro.plugins.contents.kept_texts import kept_texts
 from xyro.plugins.dashboard.page_failures import failures, merged_failures
 from xyro.plugins.dashboard.routes import OPEN_PATHS, DashboardRoutes
 from xyro.plugins.publish.routes import promise_routes
-from xyro.plugins.rank.routes import OF_ONE_PROCESS, rank_routes
+from xyro.plugins.rank.routes import rank_routes
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.plugins.warehouse.routes import merged_documents, xml_routes
 from xyro.refresh.plan_part import PlanPart
@@ -135,7 +135,7 @@ class HttpApi:
                 web.post("/submit", self._submit),
                 web.post("/hosts", self._hosts),
                 web.post("/backup", self._backup),
-                *rank_routes(self._long_views),
+                *rank_routes(self._long_views, self._of_all_nodes, mean_of),
                 *xml_routes(self.node, self._long_views),
                 *promise_routes(self.node),
                 *change_routes(self.node),
@@ -175,8 +175,6 @@ class HttpApi:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse strangers, call the handler, and turn every failure into JSON."""
         try:
-            if self._cluster is not None and request.path == "/rank":
-                raise InputError(OF_ONE_PROCESS)
             if (refusal := self._refusal(request)) is not None:
                 return refusal
             if request.path in MERGED and (others := self._others(request)) is not None:
@@ -217,6 +215,11 @@ class HttpApi:
     def _others(self, request: web.Request) -> ClusterAnswers | None:
         """The whole cluster, where it is asked; None: the request is for what this process has."""
         return None if is_part(request) else self._cluster
+
+    def _of_all_nodes(self, request: web.Request) -> AsyncIterator[bytes] | None:
+        """The answers of all nodes to a request, streamed; None: it is for what this process has."""
+        others = self._others(request)
+        return None if others is None else others.streamed(request)
 
     async def _mass(self, _: web.Request) -> web.Response:
         """Known pages and importance of this process's partitions: what a mean page of all is made of."""
@@ -301,8 +304,8 @@ class HttpApi:
         table = request.match_info["table"]
         if table not in COLUMNS:
             raise InputError(f"export: {', '.join(COLUMNS)}")
-        if (others := self._others(request)) is not None:
-            return await stream_parts(table, others.export(table), request)
+        if (parts := self._of_all_nodes(request)) is not None:
+            return await stream_parts(table, parts, request)
         if table == "hosts":
             return await self._long_views.stream(table, rank_sites, _hosts, request)
         if table == "histories":

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, tell, terminal_width, with_data
+from xyro.service.cli.crawl_place import CrawlPlace, with_place
+from xyro.service.cli.options import as_json_too, tell, terminal_width
 from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 
@@ -39,18 +40,8 @@ class ByteSize(click.ParamType[int]):
         return int(found[1]) * UNITS[found[2]]
 
 
-def _refuse_cluster(_context: click.Context, _option: click.Parameter, join: str | None) -> None:
-    if join is not None:
-        from xyro.plugins.rank.routes import OF_ONE_PROCESS
-
-        raise InputError(OF_ONE_PROCESS)
-
-
 @click.command()
-@with_data
-@click.option(
-    "--join", hidden=True, help="Refused: a cluster's links lie apart.", expose_value=False, callback=_refuse_cluster
-)
+@with_place
 @click.option(
     "--method",
     type=click.Choice(["opic", "pagerank", "interest", "both"]),
@@ -90,7 +81,7 @@ def _refuse_cluster(_context: click.Context, _option: click.Parameter, join: str
 )
 @as_json_too
 def rank(
-    data: Path | None,
+    place: CrawlPlace,
     count: int,
     form: str | None,
     output: Path | None,
@@ -100,7 +91,8 @@ def rank(
 ) -> None:
     """Rank all known pages offline, over the stored links.
 
-    Of a crawl that runs or does not, as of one commit. Says how near the importance is that the crawl computed itself.
+    Of a crawl that runs or does not, as of one commit; of a cluster, as of one of each node. Says how near the
+    importance is that the crawl computed itself.
     """
     from xyro.plugins.rank.ranking import RankRequest, rank
     from xyro.service.views.export import form_of
@@ -109,15 +101,16 @@ def rank(
     writing, form = form is not None or output is not None, form_of(form, out)
     request = RankRequest(**asked)
     _check(request, keep, writing, form, out, as_json)
-    directory = directory_of(data)
+    if keep:
+        _refuse_cluster(place)
     from xyro.plugins.rank.rank_progress import watched
 
-    with _folder(directory) as folder:
+    with _folder(place) as folder:
         with watched(request.epsilon, request.iterations) as tell:
-            files = _read(directory, request, folder / "crawl")
+            files = _read(place, request, folder / "crawl")
             ranked = rank(request, files, folder, tell)
         if keep:
-            _keep(directory, ranked)
+            _keep(place.directory, ranked)
         _tell(request, ranked, count, as_json, (form, out) if writing else None)
 
 
@@ -134,24 +127,37 @@ def _check(request: RankRequest, keep: bool, writing: bool, form: str, out: Path
             raise InputError("--json: the rows go to standard output already; name a file with -o FILE")
 
 
-def _read(directory: Path, request: RankRequest, folder: Path) -> RankFiles:
+def _refuse_cluster(place: CrawlPlace) -> None:
+    """InputError: the stores, beside which it is kept, are those of several nodes."""
+    from xyro.service.node.data_dir import NODE_FILE
+
+    if place.join or (place.directory / NODE_FILE).exists():
+        raise InputError("--keep: of a crawl of one process; each node of a cluster has stores of its own")
+
+
+def _read(place: CrawlPlace, request: RankRequest, folder: Path) -> RankFiles:
     """The crawl on files; a stopped directory is let go of again."""
     from xyro.plugins.rank.rank_files import RankFiles
     from xyro.plugins.rank.rank_input import pieces, unpacked
-    from xyro.service.node.run_file import Remote
 
-    files, remote = RankFiles(folder), Remote.find(directory)
+    files, remote = RankFiles(folder), place.find()
     if remote is not None:
         files.take(unpacked(remote.parts("/rank", links=int(request.links))))
         return files
-    with stopped_views(directory) as views:
+    with stopped_views(place.directory) as views:
         files.take(unpacked(pieces(views, request.links)))
     return files
 
 
 @contextlib.contextmanager
-def _folder(directory: Path) -> Iterator[Path]:
-    """A folder for work files in the data directory, removed at the end, as those are that a killed process left."""
+def _folder(place: CrawlPlace) -> Iterator[Path]:
+    """A folder for work files, removed at the end: in the data directory, where those go that a killed process left; of
+    a cluster where this machine has its temporary files (TMPDIR)."""
+    if place.join:
+        with tempfile.TemporaryDirectory(prefix="xyro-rank-") as temporary:
+            yield Path(temporary)
+        return
+    directory = place.directory
     if not directory.is_dir():
         raise InputError(f"{directory}: no such data directory; `xyro crawl URL --data {directory}` makes one")
     from xyro.service.node.run_file import alive

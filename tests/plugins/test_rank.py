@@ -25,6 +25,7 @@ from xyro.plugins.rank.rank_files import RankFiles
 from xyro.plugins.rank.rank_input import pieces, unpacked
 from xyro.plugins.rank.rank_report import rows, sentences, summary, table
 from xyro.plugins.rank.ranking import RankRequest, rank
+from xyro.service.views.views import Views
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.messages import Kind
 
@@ -298,6 +299,37 @@ def test_pieces_that_do_not_fit_are_refused(crawl, tmp_path):
         list(unpacked([b"\xc1" + msgpack.packb(["end"])]))
 
 
+def node_streams(crawl, *nodes):
+    """The streams of nodes that have these partitions each, one after the other."""
+    with crawl.views() as views:
+        return b"".join(part for own in nodes for part in pieces(Views([views.views[q] for q in own]), True, 1.0))
+
+
+@pytest.mark.parametrize("nodes", [[(0, 1), (2, 3)], [(3, 1), (0,), (2,)]])
+def test_the_streams_of_nodes_are_ranked_as_that_of_one_process(tmp_path, nodes):
+    crawl = Crawl.in_memory(4, settings=ANY)
+    crawl.submit(URLS[0], URLS[12])
+    crawl.run(page_of)
+    files = RankFiles(tmp_path)
+    files.take(unpacked([node_streams(crawl, *nodes)]))
+    np.testing.assert_allclose(in_order(rank(RankRequest("pagerank"), files, tmp_path)), true_rank(dense()), atol=1e-6)
+
+
+@pytest.mark.parametrize("nodes", [[(0, 1)], [(0, 1), (1, 2, 3, 4)], [(0, 1, 2, 3)]])
+def test_nodes_that_have_not_all_partitions_are_refused(tmp_path, nodes):
+    crawl = Crawl.in_memory(5, settings=ANY)
+    crawl.submit(URLS[0], URLS[12])
+    crawl.run(page_of)
+    with pytest.raises(MachineError, match="ask again"):
+        RankFiles(tmp_path).take(unpacked([node_streams(crawl, *nodes)]))
+
+
+def test_a_node_that_goes_away_in_the_middle_is_named(crawl):
+    fault = msgpack.packb(["fault", "node 2: it went away"])
+    with pytest.raises(MachineError, match="node 2: it went away"):
+        list(unpacked([stream(crawl)[: -len(msgpack.packb(["end"]))], fault]))
+
+
 # Comparisons
 
 
@@ -345,7 +377,7 @@ def test_a_cap_on_memory_is_kept_but_for_the_result(tmp_path, monkeypatch, asked
     files, random = RankFiles(tmp_path / "crawl"), np.random.default_rng(1)
 
     def stream():
-        head = {"partitions": 1, "sizes": [size], "damping": C, "mean": 1.0, "links": True, "plain": True}
+        head = {"partitions": 1, "sizes": [(0, size)], "damping": C, "mean": 1.0, "links": True, "plain": True}
         yield ["head", head]
         for low in range(0, size, step):
             kind = np.where(random.random(step) < 0.1, int(Kind.XML), int(Kind.HTML)).astype(np.uint8)

@@ -58,9 +58,6 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
         alone(tmp_path, entry)
         _sites_and_grammars_are_those_of_one_process(hosts, asked, join, ("--data", tmp_path / "alone"))
 
-        refused = xyro("rank", "--data", cluster.data(1))
-        assert (refused.returncode, "needs all links in one process" in refused.stderr) == (2, True)
-
         cluster.kill(2)
         short = asked("status")
         assert next(iter(short)) == "missing" and "node 2" in short["missing"][0] and short["known"] < known
@@ -72,6 +69,7 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
             ("top", "--by", "site"),
             ("xml", "stats"),
             ("xml", "dtds"),
+            ("rank", "--method", "pagerank"),
         ):
             done = xyro(*words, *join)
             assert done.returncode == 3 and "node 2" in done.stdout + done.stderr, words
@@ -80,6 +78,39 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
         own = xyro("status", "--check", "--data", cluster.data(1))
         assert (own.returncode, "missing" in own.stdout) == (0, False), "the node itself, not the cluster"
         assert xyro("status", "--check", *join).returncode == 2
+
+
+def test_three_nodes_rank_their_pages_as_one_process_does(tmp_path):
+    with running(pages=180, hosts=12, seed=5, rate_median=0.0) as web, running_cluster(tmp_path, 0.0) as cluster:
+        for number in (1, 2, 3):
+            cluster.start(number)
+        cluster.balanced(5, 5, 6)
+        cluster.submit(web.entry)
+        cluster.complete()
+        alone(tmp_path, web.entry)
+        join = ("--join", cluster.broker.url)
+        nodes = said("status", *join)["nodes"]
+        assert len(nodes) == 3 and min(node["known"] for node in nodes) > 0, "each has hosts, or this shows nothing"
+        for method in ("pagerank", "interest", "both"):
+            found, again, wanted = (
+                _ranks(method, place) for place in (join, ("--data", cluster.data(1)), ("--data", tmp_path / "alone"))
+            )
+            assert found == again and len(found) > 100
+            assert found.keys() == wanted.keys()
+            assert [found[url] for url in wanted] == pytest.approx(list(wanted.values()), rel=1e-8), method
+        importance = cluster.importances()
+        found = _ranks("opic", join)
+        assert found.keys() == importance.keys()
+        assert [found[url] for url in importance] == pytest.approx(list(importance.values()), abs=1e-4)
+        refused = xyro("rank", "--method", "interest", "--keep", *join)
+        assert (refused.returncode, "of one process" in refused.stderr) == (2, True)
+
+
+def _ranks(method, place):
+    """Rank of each page by URL."""
+    done = xyro("rank", "--method", method, "--epsilon", "1e-12", "--format", "jsonl", *place)
+    assert done.returncode == 0, done.stderr
+    return {row["url"]: row["rank"] for row in map(json.loads, done.stdout.splitlines())}
 
 
 def _plan_changes_and_documents(pages, asked, join):
@@ -147,8 +178,6 @@ def test_commands_of_one_directory_say_what_to_do_instead():
     for words in (("page", "get", "http://a.test/"), ("backup", "there"), ("stop",), ("repair",), ("dashboard",)):
         done = xyro(*words, "--join", "nats://127.0.0.1:1")
         assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "with --data" in done.stderr, done.stderr
-    ranked = xyro("rank", "--join", "nats://127.0.0.1:1")
-    assert (ranked.returncode, "`xyro export links`" in ranked.stderr) == (2, True)
 
 
 def test_one_crawl_is_named_by_an_option_or_by_the_environment(tmp_path):
