@@ -1,4 +1,4 @@
-"""A bounded crawl inside a program's own event loop: `async for page in xyro.crawl(seed, ...)`.
+"""A bounded crawl: `async for page in xyro.crawl(seed, ...)` inside a program's own event loop, `for` in a script.
 
 It is the crawl of `xyro crawl`, without the HTTP interface: the same data directory, politeness, robots.txt and guard.
 Pages come as they are read; who takes them slowly slows the crawl down.
@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from xyro.configs.load import load
+from xyro.library.crawled_pages import CrawledPages
 from xyro.page_archive import PageContents, StoredText
 from xyro.plugins import extensions, plugins
 from xyro.service.node import crawl_file
@@ -152,7 +153,7 @@ def _page(order: Settled, importance: float, text: StoredText | None) -> Crawled
     )
 
 
-async def crawl(
+def crawl(
     *seeds: str,
     data: str | Path = "xyro-data",
     max_pages: int | None = None,
@@ -165,8 +166,9 @@ async def crawl(
     refresh: bool | None = None,
     text: bool | None = None,
     **settings: object,
-) -> AsyncIterator[CrawledPage]:
-    """Crawl from seeds, or resume the crawl in `data`; yield each page as it is read, until nothing is left or a bound.
+) -> CrawledPages[CrawledPage]:
+    """Crawl from seeds, or resume the crawl in `data`: each page as it is read, until nothing is left or a bound. For
+    `async for`, or for `for` where no event loop runs.
 
     The options are those of `xyro crawl`, `settings` any other one as section__key (fetch__signature="text"). Who
     leaves the loop ends the crawl in order: what was read is stored. With text=True the main text of each HTML page
@@ -185,7 +187,13 @@ async def crawl(
         "fetch.contact": contact,
         "politeness.delay": delay,
     }
-    directory, feed = Path(data), PageFeed()
+    return CrawledPages(_pages(Path(data), chosen, seeds))
+
+
+async def _pages(
+    directory: Path, chosen: Mapping[str, object], seeds: Sequence[str]
+) -> AsyncGenerator[CrawledPage, None]:
+    feed = PageFeed()
     async with _running(directory, load(crawl_file.paths(directory), {}, chosen), seeds, feed) as node:
         ended = asyncio.create_task(node.finished())
         try:
@@ -197,8 +205,10 @@ async def crawl(
                     ended.result()
                     break
                 arrived = asyncio.create_task(feed.wait())
-                await asyncio.wait([ended, arrived], return_when=asyncio.FIRST_COMPLETED)
-                arrived.cancel()
+                try:
+                    await asyncio.wait([ended, arrived], return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    arrived.cancel()
         finally:
             ended.cancel()
             await asyncio.gather(ended, return_exceptions=True)

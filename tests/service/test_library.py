@@ -5,6 +5,8 @@ import json
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -51,6 +53,57 @@ async def test_who_leaves_the_loop_ends_the_crawl_in_order_and_another_goes_on(s
     rest = [page.url async for page in xyro.crawl(data=tmp_path / "d", changes__record=True, **LOCAL) if not page.error]
     assert first and first.isdisjoint(rest) and first | set(rest) == site.expected().keys(), "each is read once"
     assert {line["url"] for line in xyro.open(tmp_path / "d").changes(where="change = 'new'")} == first | set(rest)
+
+
+def test_a_script_without_an_event_loop_gets_the_same_pages(site, tmp_path):
+    pages = list(xyro.crawl(site.entry, data=tmp_path / "d", **LOCAL))
+    assert {page.url for page in pages if not page.error} == site.expected().keys()
+    assert {thread.name for thread in threading.enumerate()}.isdisjoint({"xyro.crawl"})
+
+
+def test_a_script_that_leaves_the_loop_ends_the_crawl_in_order_in_any_thread(site, tmp_path):
+    def first(data):
+        for page in xyro.crawl(site.entry, data=data, **LOCAL):
+            return page.url
+        return None
+
+    with ThreadPoolExecutor(1) as other:
+        assert first(tmp_path / "d") == other.submit(first, tmp_path / "e").result(60) == site.entry
+    for name in ("d", "e"):
+        assert json.loads(command("audit", "--json", "--data", tmp_path / name).stdout)["ok"]
+    rest = [page.url for page in xyro.crawl(data=tmp_path / "d", **LOCAL) if not page.error]
+    assert rest and {site.entry, *rest} <= site.expected().keys()
+
+
+def test_a_script_gets_the_error_of_its_crawl_and_of_its_own_work(site, tmp_path):
+    with pytest.raises(xyro.InputError, match="nonsense"):
+        next(iter(xyro.crawl("nonsense", data=tmp_path / "d", **LOCAL)))
+    with pytest.raises(ZeroDivisionError):
+        for page in xyro.crawl(site.entry, data=tmp_path / "d", **LOCAL):
+            print(page.status / 0)
+    assert json.loads(command("audit", "--json", "--data", tmp_path / "d").stdout)["ok"]
+
+
+async def test_inside_an_event_loop_for_is_refused_and_names_the_other(site, tmp_path):
+    with pytest.raises(xyro.InputError, match="`async for page in xyro"):
+        for _ in xyro.crawl(site.entry, data=tmp_path / "d", **LOCAL):
+            pass
+    assert not (tmp_path / "d").exists()
+
+
+def test_ctrl_c_ends_a_script_s_crawl_in_order(tmp_path):
+    with ChangingSite(1, 5, 1).serving() as site:
+        program = f"""
+import os, signal, threading, xyro
+for count, page in enumerate(xyro.crawl("{site.entry}", data="d", refresh=True, **{LOCAL!r})):
+    if count == 4:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60
+        )
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt") and site.reads >= 5
+    assert json.loads(command("audit", "--json", "--data", tmp_path / "d").stdout)["ok"]
 
 
 async def test_a_slow_program_slows_the_crawl_down(tmp_path, monkeypatch):
