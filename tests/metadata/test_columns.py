@@ -171,6 +171,17 @@ def test_marks_are_copied_and_values_are_those_of_the_sealing():
     assert copy["cash"][:10].tolist() == [0, 77, 2, 0, 0, 0, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("times", [1, 2, 40])
+def test_a_record_tells_each_row_once_however_often_it_was_marked(times):
+    once, often = filled(500), filled(500)
+    for columns in (once, often):
+        columns.after_images()
+        columns.grow(10)
+    once.touch("cash", [3, 77, 499])
+    often.touch("cash", times * [499, 3, 77, 505])  # 505 is new: it is told with the other new ones
+    assert often.after_images() == once.after_images()
+
+
 @pytest.mark.parametrize("wrong", [10, -1, 2**31])
 def test_a_mark_beyond_the_rows_is_refused(wrong):
     columns = filled(10)
