@@ -100,6 +100,7 @@ def informative_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     zero = {*UNSHOWN, *(name for name in QUIET if not values.get(name))}
     if "freshness" in values and values["freshness"] is None:
         values = {**values, "freshness": "not known yet: too little was read again"}
+        values |= dict.fromkeys(("freshness_model", "missed_changes"))  # the prior's, that no read has tested
     return {name: value for name, value in values.items() if name not in zero and _shown(value) not in ("-", "none")}
 
 

@@ -193,6 +193,11 @@ class View:
             "refused": ",".join(names_of(row.refused)) or None,
         }
 
+    def describe_now(self, page: LocalPage, mean: float) -> dict[str, Any]:
+        """The same row for `top` and `why`: what reads nothing again, or does not run, has no next read."""
+        row = self.describe(page, mean)
+        return row if self.frontier.scheduler.schedule.refreshing else {**row, "interval_s": None, "next_read": None}
+
     def describe_document(self, page: LocalPage, head: DocumentRow, row: VersionRow, mean: float) -> dict[str, Any]:
         """One row of `export documents`: the latest version of a page."""
         refresh = self.row(page)
@@ -340,7 +345,9 @@ class Views:
                 best = [(score, page) for page, score in self._greatest(view, count, by)]
             scored.extend((score, page, view) for score, page in best)
         scored.sort(key=lambda row: -row[0])
-        return [{**view.describe(page, self.mean), "score": round(score, 6)} for score, page, view in scored[:count]]
+        return [
+            {**view.describe_now(page, self.mean), "score": round(score, 6)} for score, page, view in scored[:count]
+        ]
 
     def _greatest(self, view: View, count: int, by: str = "importance") -> Iterator[tuple[LocalPage, float]]:
         """The first pages of a partition by importance, or by cash."""

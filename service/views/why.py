@@ -25,7 +25,7 @@ def why(views: Views, url: str, now: float) -> dict[str, Any]:
         return {"url": url, "state": "unknown", "because": _unknown(views, url)}
     owner, page = split(number)
     view = views.by_number[owner]
-    row = view.describe(page, views.mean)
+    row = view.describe_now(page, views.mean)
     because = [*_because(view, page, now), *_evidence(view, page), *wait_sentences(views, view, page)]
     parts = score_parts(view, page)
     return {**row, **score_fields(parts), "because": [*because, *score_sentences(parts), *importance_sentences(row)]}

@@ -44,7 +44,7 @@ def interval_sentences(view: View, page: LocalPage, row: RefreshRow, now: float)
     scheduler, due = view.frontier.scheduler, int(view.due[page])
     if not scheduler.schedule.refreshing:
         state = "This crawl does not refresh" if view.frontier.now else "Nothing runs now"
-        yield f"{state}; `xyro serve` or `crawl --refresh` would read it again{f', {stamp(due)}' if due else ''}."
+        yield f"{state}, so it has no next read; `xyro serve` or `crawl --refresh` dates it anew, and reads it again."
         return
     bandwidth = scheduler.bandwidth
     if not row.weight and bandwidth.rules.least:

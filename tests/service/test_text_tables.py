@@ -48,8 +48,11 @@ def test_lines_that_say_nothing_are_left_out():
 
 def test_freshness_that_is_not_known_is_said_in_words():
     assert informative_fields({"freshness": None, "freshness_low": None}).keys() == {"freshness"}
+    prior = {"freshness": None, "freshness_model": 1.0, "missed_changes": 0.0, "known": 1}
+    assert informative_fields(prior).keys() == {"freshness", "known"}, "a prior that no read has tested says nothing"
     assert "freshness  not known yet" in field_lines(informative_fields({"freshness": None}))
-    assert informative_fields({"freshness": 0.5}) == {"freshness": 0.5}
+    known = {"freshness": 0.5, "freshness_model": 0.6, "missed_changes": 0.1}
+    assert informative_fields(known) == known
 
 
 @pytest.mark.parametrize("width", [60, 80, 132])

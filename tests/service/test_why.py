@@ -60,7 +60,12 @@ def test_it_names_the_term_that_set_the_interval(refresh, term):
 
 
 def test_a_crawl_that_does_not_refresh_says_so():
-    assert "This crawl does not refresh" in because(crawl_of(refreshing=False), url(0))
+    crawl = crawl_of(refreshing=False)
+    assert "This crawl does not refresh, so it has no next read" in because(crawl, url(0))
+    (top,) = crawl.views().top(1, "importance", crawl.now)
+    assert top["next_read"] is None and top["interval_s"] is None
+    refreshed = crawl_of(refreshing=True)
+    assert refreshed.views().top(1, "importance", refreshed.now)[0]["next_read"]
 
 
 def test_it_names_what_holds_a_page_back():
