@@ -180,7 +180,9 @@ def _opic(options: list[str]) -> int:
     from xyro.lab.opic.opic_lab import main
 
     if find_spec("numba") is None:
-        click.echo("without numba this takes many times longer; install it with `pip install 'xyro[lab]'`", err=True)
+        from xyro.service.cli.options import tell
+
+        tell("without numba this takes many times longer; install it with `pip install 'xyro[lab]'`", err=True)
     return main(options)
 
 

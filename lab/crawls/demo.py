@@ -25,6 +25,7 @@ from xyro.lab.web.truth import truth
 from xyro.lab.web.web import Web
 from xyro.plugins import PLUGINS, extensions
 from xyro.service.api.endpoints import ENDPOINTS
+from xyro.service.cli.options import tell
 from xyro.service.node.life_cycle import Job, run, sentence
 from xyro.service.node.log_setup import set_up
 from xyro.service.node.node import Bounds
@@ -54,9 +55,9 @@ def demo(data: Path | None, pages: int) -> int:
     set_up("warning", "text")
     signal.signal(signal.SIGTERM, _leave)
     with running(**settings) as web:
-        click.echo(f"A web of {pages:,} pages on {settings['hosts']} hosts, computed, served at {web.entry}", err=True)
+        tell(f"A web of {pages:,} pages on {settings['hosts']} hosts, computed, served at {web.entry}", err=True)
         rule = f"new pages first (gamma {GAMMA:.0f})"
-        click.echo(f"Crawling it into {directory}, {rule}; Ctrl-C ends it early, in order.", err=True)
+        tell(f"Crawling it into {directory}, {rule}; Ctrl-C ends it early, in order.", err=True)
         options = {
             "crawl.scope": "any",
             "crawl.refresh": True,

@@ -7,11 +7,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from xyro.service.cli.crawl_place import CrawlPlace
 from xyro.service.cli.daemon_commands import submitted
-from xyro.service.cli.options import tell_refused
+from xyro.service.cli.options import tell, tell_refused
 from xyro.wire.errors import MachineError, XyroError
 
 if TYPE_CHECKING:
@@ -58,7 +56,7 @@ def crawl_cluster(
         "missing": absences(remote, last.missing),
     }
     for absence in report["missing"]:
-        click.echo(absence, err=True)
+        tell(absence, err=True)
     best = [] if last.missing else remote.get("/top", n=10, by="importance")
     fruitless = FRUITLESS if accepted and len(failed) == len(accepted) else 0
     return report, best, 3 if last.missing else 1 if refused else fruitless
@@ -107,7 +105,7 @@ def _wait(remote: Remote | ClusterRemote, run: int, pages: int, clock: SystemClo
                 found = msgspec.convert(remote.get("/bounds"), Round, strict=False)
             except XyroError as error:  # the node that was asked died, or the broker is away: others answer
                 before = None
-                click.echo(f"{error}; waiting", err=True)
+                tell(f"{error}; waiting", err=True)
                 continue
             reason, before = run_end(before, found, run, pages), found
             now = clock.monotonic()
@@ -117,7 +115,7 @@ def _wait(remote: Remote | ClusterRemote, run: int, pages: int, clock: SystemClo
             if now > shown_at + LINE_SECONDS:
                 shown_at = now
                 away = "".join(f"; {each}" for each in absences(remote, found.missing))
-                click.echo(f"{found.reads:,} read  {found.pages:,} known{away}", err=True)
+                tell(f"{found.reads:,} read  {found.pages:,} known{away}", err=True)
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -72,7 +72,7 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     if ended.fruitless or (ended.report["errors"] and not ended.report["pages_read"]):
         ask = f"`xyro why URL --data {directory}`"
         subject = "no seed gave a page" if ended.fruitless else "nothing could be read"
-        click.echo(f"{subject}; {ask} says why, and when it is tried again", err=True)
+        tell(f"{subject}; {ask} says why, and when it is tried again", err=True)
     tell_end(ended.report, ended.best, as_json)
     sys.exit(1 if ended.refused else FRUITLESS if ended.fruitless else 0)
 
@@ -137,7 +137,7 @@ def serve(seeds: tuple[str, ...], **chosen: Any) -> None:
     again = lambda: read()[1]  # noqa: E731 - what SIGHUP calls
     ended = run(Job(directory, settings, Bounds(forever=True), ENDPOINTS, wanted, partitions, again, PLUGINS, member))
     tell_refused(ended.refused, "not read")
-    click.echo(sentence(ended.report), err=True)
+    tell(sentence(ended.report), err=True)
 
 
 def membership_of(cluster: ClusterSettings) -> Membership | None:

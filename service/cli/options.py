@@ -136,7 +136,8 @@ def terminal_width() -> int:
 
 
 def tell(text: str, err: bool = False) -> None:
-    """Print a text for people; on a terminal, lines that are too wide are folded."""
+    """Print a text for people; on a terminal, lines that are too wide are folded. (A line of the log is a record, and
+    stays one line.)"""
     from xyro.service.views.text_tables import folded
 
     stream = sys.stderr if err else sys.stdout
@@ -180,4 +181,4 @@ def settings_of(
 
 def tell_refused(refused: Iterable[tuple[str, str]], verb: str) -> None:
     for url, reason in refused:
-        click.echo(f"{printable(url)}: {verb}: {printable(reason.removeprefix(f'{url}: '), 500)}", err=True)
+        tell(f"{printable(url)}: {verb}: {printable(reason.removeprefix(f'{url}: '), 500)}", err=True)

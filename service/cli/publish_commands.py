@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too, tell_refused
+from xyro.service.cli.options import as_json_too, tell, tell_refused
 from xyro.service.cli.running_crawl import with_wait
 from xyro.wire.errors import InputError
 from xyro.wire.text import printable
@@ -86,7 +86,7 @@ def subscriptions(place: CrawlPlace, as_json: bool) -> None:
         click.echo(json.dumps(listed))
         return
     if not listed:
-        click.echo("nobody is told of anything; `xyro subscribe` begins it", err=True)
+        tell("nobody is told of anything; `xyro subscribe` begins it", err=True)
     for subscription in listed:
         failed = f" (last try: {subscription['error']})" if subscription["error"] else ""
         click.echo(

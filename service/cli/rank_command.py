@@ -210,4 +210,4 @@ def _tell(
     if file is None:
         tell(table(list(rows(ranked, count)), terminal_width()))
     for sentence in sentences(fields):
-        click.echo(sentence, err=True)
+        tell(sentence, err=True)

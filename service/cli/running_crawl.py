@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from xyro.service.cli.options import tell
 from xyro.wire.errors import InputError, MachineError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _pause(directory: Path, wait: float | None, announced: bool) -> bool:
     """Tell whether there is something to wait for, and say so once."""
     starting = _is_open(directory)
     if starting and not announced:
-        click.echo(f"{directory}: the process that works on it is starting", err=True)
+        tell(f"{directory}: the process that works on it is starting", err=True)
     return starting or bool(wait)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too
+from xyro.service.cli.options import as_json_too, tell
 from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.text import counted, printable
@@ -144,9 +144,9 @@ def query(
                 click.echo(json.dumps(row) if as_json else f"{row['url']}\t{printable(row['match'], WIDE)}")
     if not evaluation.documents:
         among = " with this --host and --root" if host or root else ""
-        click.echo(f"no document{among} is stored; `xyro xml stats` tells what is", err=True)
+        tell(f"no document{among} is stored; `xyro xml stats` tells what is", err=True)
     for why, times in evaluation.skipped.items():
-        click.echo(f"{times:,} of {evaluation.documents:,} documents: {printable(why, 500)}", err=True)
+        tell(f"{times:,} of {evaluation.documents:,} documents: {printable(why, 500)}", err=True)
     sys.exit(1 if evaluation.skipped else 0)
 
 
@@ -188,13 +188,11 @@ def diff(reference: str, place: CrawlPlace, old: int | None, new: int | None, as
         click.echo(json.dumps(found))
         return
     if found["why"]:
-        click.echo(
-            f"{'lines' if found['method'] == 'text' else 'not'} compared: {printable(found['why'], 500)}", err=True
-        )
+        tell(f"{'lines' if found['method'] == 'text' else 'not'} compared: {printable(found['why'], 500)}", err=True)
     for line in found["lines"]:
         click.echo(printable(line, WIDE))
     if found["cut"]:
-        click.echo(f"only the first {len(found['lines']):,} are told", err=True)
+        tell(f"only the first {len(found['lines']):,} are told", err=True)
 
 
 @xml.command(short_help="List DTDs and schemas, and who uses them.")

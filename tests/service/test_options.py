@@ -1,10 +1,19 @@
 """Options that users of other crawlers look for, as a person types them, over a real web."""
 
+import fcntl
 import json
+import os
+import pty
+import re
+import socket
+import struct
+import subprocess
+import sys
+import termios
 
 import pytest
 
-from tests.service.face import LOOPBACK, process, rows, said, started, until, xyro
+from tests.service.face import ENVIRONMENT, LOOPBACK, process, rows, said, started, until, xyro
 from xyro.lab.child import running
 from xyro.service.views.text_tables import middle_cut, pages_table
 
@@ -33,6 +42,31 @@ def test_seeds_come_from_a_file_and_patterns_bound_what_is_read(web, tmp_path):
 def test_standard_input_may_have_the_seeds_and_quiet_is_quiet(web, tmp_path):
     done = process("crawl", "--seeds", "-", *LOOPBACK, "-q", "--max-pages", "3", cwd=tmp_path, given=f"{web.entry}\n")
     assert done.returncode == 0 and done.stderr == "" and "(max-pages)" in done.stdout
+
+
+def test_closing_lines_are_folded_on_a_terminal(tmp_path):
+    """Standard error is a terminal of 80 columns; the sentences are longer."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+    seeds = [f"http://127.0.0.1:{port}/a-seed-that-nobody-answers/{number}.html" for number in range(3)]
+    command = [sys.executable, "-m", "xyro", "crawl", *seeds, *LOOPBACK, "-q", "--max-seconds", "5", "--data", "d"]
+    environment = ENVIRONMENT | {"TERM": "dumb"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, stdout=theirs, stderr=theirs, timeout=60)
+    os.close(theirs)
+    told = "".join(iter(lambda: _read(ours), ""))
+    lines = told.replace("\r", "").splitlines()
+    assert done.returncode == 4 and "says why, and when it is tried again" in re.sub(r"\s+", " ", told)
+    assert max(map(len, lines)) <= 80, told
+
+
+def _read(terminal):
+    """What a terminal shows next; nothing once nobody writes there any more."""
+    try:
+        return os.read(terminal, 4096).decode()
+    except OSError:
+        return ""
 
 
 def test_a_daemon_begins_with_seeds_and_stops_when_it_is_asked_to(web, tmp_path):
