@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -24,12 +24,10 @@ LARGE = 4
 """sitemaps at a time that may go past the cap for bodies; long pages at a time"""
 LEAST = 1 / 20
 """of the patience with a long page, however many wait: .5 s"""
-PART = 8 * 1024
-"""bytes of a long page that are parsed before others have their turn: 2 ms, if all of them are links"""
 IDLE = 0.0002
 """seconds: a turn of the event loop that took less had nothing else to do"""
 OTHERS = 8
-"""times as long as such a part took others may go on, then the next one has its turn all the same"""
+"""times as long as a step of a long page took others may go on, then the next one has its turn all the same"""
 
 
 def _codings(headers: Mapping[str, str]) -> str:
@@ -195,18 +193,18 @@ class LongPages:
         self._places = asyncio.Semaphore(LARGE)
         self._waiting = 0
 
-    async def feed(self, parse: Callable[[bytes], object], piece: bytes) -> None:
-        """Parse a piece in parts: each when nobody else has anything to do, or has had OTHERS times as long."""
+    async def go(self, steps: Iterable[None]) -> None:
+        """Go through the steps of one: each when nobody else has anything to do, or has had OTHERS times as long."""
         async with self._turn:
-            for start in range(0, len(piece), PART):
-                began = self._clock.monotonic()
-                parse(piece[start : start + PART])
+            began = self._clock.monotonic()
+            for _ in steps:
                 passed = self._clock.monotonic()
                 end, busy = passed + OTHERS * (passed - began), True
                 while busy:
                     await asyncio.sleep(0)
                     before, passed = passed, self._clock.monotonic()
                     busy = passed - before > IDLE and passed < end
+                began = passed
 
     @contextlib.asynccontextmanager
     async def place(self, body: Body) -> AsyncIterator[None]:

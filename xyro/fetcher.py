@@ -58,7 +58,9 @@ MANY = 4096
 SLICE = 64 * 1024
 """Bytes of HTML that are parsed at once: a packed body comes in one piece of 8 MiB, which takes seconds."""
 SEVERAL = 512
-"""links of a page from which on its next pieces are parsed in parts"""
+"""links of a page from which on its next pieces are parsed in steps"""
+LONG = 2 * SLICE
+"""Bytes of HTML from which on what is left at its end is parsed in steps: thousands of links, 50 ms."""
 _REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
 _EMPTY: Final = frozenset({204, 205})
 _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time", **READABLE}
@@ -339,7 +341,7 @@ class Fetcher:
         while piece and extractor.references <= MANY:
             pieces = _note_piece(piece, answer, digest, pieces, limit)
             if len(piece) > SLICE or extractor.references > SEVERAL:
-                await self._long_pages.feed(extractor.feed, piece)
+                await self._long_pages.go(extractor.steps(piece))
             else:
                 extractor.feed(piece)
             piece = await body.piece()
@@ -347,7 +349,9 @@ class Fetcher:
             async with self._long_pages.place(body):
                 async for more in self._long_pages.pieces(piece, body):
                     pieces = _note_piece(more, answer, digest, pieces, limit)
-                    await self._long_pages.feed(extractor.feed, more)
+                    await self._long_pages.go(extractor.steps(more))
+        if answer.size > LONG:
+            await self._long_pages.go(extractor.last_steps())
         found = extractor.close()
         answer.links, answer.charset = found.links, found.charset
         answer.noindex |= found.noindex

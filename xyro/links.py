@@ -15,7 +15,8 @@ Given words to look for, a page that shows one goes through the parser, which th
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from itertools import islice
 
 from lxml import etree
 
@@ -46,7 +47,11 @@ MOUTHFUL = 32 * 1024
 PENDING = 16_384
 """References (or tags) held until they are resolved: a <base> after so many is ignored."""
 FURTHER = 1_024
-"""Those held from there on: resolving takes 4 us each, and others wait."""
+"""Those held from there on."""
+STEP = 128
+"""References (or tags) resolved in one step: 1 ms."""
+MORSEL = 64 * 1024
+"""Most bytes that are read in one step: 2 ms. A packed body comes in one piece of 8 MiB."""
 SHAPES = 4096
 """Sets of links that are remembered, each by two numbers."""
 MOST_LINKS = 512
@@ -99,13 +104,21 @@ class LinkExtractor:
         self._words = words
         self._pending: list[bytes] = []
         self._size = 0
+        self._over = False
         self._reader: _Scan | _Stream | None = None
 
     def feed(self, data: bytes) -> None:
-        self._pending.append(data)
-        self._size += len(data)
-        if self._size > (WHOLE if self._reader is None else PIECE):
-            self._flush(last=False)
+        for _ in self.steps(data):
+            pass
+
+    def steps(self, data: bytes) -> Iterator[None]:
+        """Feed data in steps of some milliseconds at most, so that others have their turns in between."""
+        for start in range(0, len(data), MORSEL):
+            self._pending.append(data[start : start + MORSEL])
+            self._size += len(self._pending[-1])
+            if self._size > (WHOLE if self._reader is None else PIECE):
+                yield from self._flush(last=False)
+                yield
 
     @property
     def references(self) -> int:
@@ -113,22 +126,30 @@ class LinkExtractor:
         return 0 if self._reader is None else len(self._page.links) + len(self._reader.waiting)
 
     def close(self) -> ExtractedLinks:
-        self._flush(last=True)
+        for _ in self.last_steps():
+            pass
         assert self._reader is not None
-        self._reader.finish()
         return self._page.found(self._reader.codec)
 
-    def _flush(self, last: bool) -> None:
+    def last_steps(self) -> Iterator[None]:
+        """Do what `close` would do all at once, in steps."""
+        if not self._over:
+            self._over = True
+            yield from self._flush(last=True)
+            assert self._reader is not None
+            yield from self._reader.finish()
+
+    def _flush(self, last: bool) -> Iterator[None]:
         body = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
         self._pending, self._size = [], 0
         if self._reader is None:
             self._reader = self._begun(body, last)
         if isinstance(self._reader, _Scan):
-            body = self._reader.feed(body, last)
+            body = yield from self._reader.feed(body, last)
             if not body:
                 return
             self._reader = _Stream(self._page, self._reader.codec, self._reader.tags)
-        self._reader.feed(body, last)
+        yield from self._reader.feed(body, last)
 
     def _begun(self, body: bytes, whole: bool) -> _Scan | _Stream:
         """The reader of a page that begins with `body`, or is it."""
@@ -156,27 +177,35 @@ class _Scan:
         """Tags that wait."""
         return self.tags
 
-    def feed(self, body: bytes, last: bool) -> bytes:
-        """Read on. Returns what only the parser can read: the page from here on, empty if there is no such thing."""
+    def feed(self, body: bytes, last: bool) -> Generator[None, None, bytes]:
+        """Read on, in steps. Returns what only the parser can read: the page from here on, or nothing."""
         self._size += len(body)
         tags, self._rest = scan.tags(self._rest + body if self._rest else body)
         self.tags.update(dict.fromkeys(tags))
         if self._rest and (last or len(self._rest) > WHOLE):
             return self._rest
         if len(self.tags) >= self._batch:
-            self.finish()
+            yield from self.finish()
             self._batch = FURTHER
         return b""
 
-    def finish(self) -> None:
-        page, codec = self._page, self.codec
-        for tag in self.tags:  # first of all: a base counts for what stands before it, too
+    def finish(self) -> Iterator[None]:
+        page, codec, tags = self._page, self.codec, self.tags
+        self.tags = {}
+        for tag in tags:  # first of all: a base counts for what stands before it, too
             if tag[:2] in _BASE:
                 page.settle(scan.attributes(tag, codec)[1])
+        rest = iter(tags)
+        for _ in range(0, len(tags), STEP):
+            self._resolve(islice(rest, STEP))
+            yield
+
+    def _resolve(self, tags: Iterable[bytes]) -> None:
+        page, codec = self._page, self.codec
         marks = page.folder.marks
         links = page.links
         brief = len(page.base) <= LONGEST_KEPT and self._size <= WHOLE  # then no need to count: it has no MAX_LINKS
-        for tag in self.tags:
+        for tag in tags:
             mark = marks[tag] if tag in marks else _learnt(page, tag, codec)
             if isinstance(mark, tuple):
                 url, flags = mark
@@ -184,7 +213,6 @@ class _Scan:
                     page.add(mark)
             elif mark is not None:
                 page.add(mark)
-        self.tags = {}
 
 
 def _learnt(page: PageLinks, tag: bytes, codec: str) -> Mark:
@@ -227,7 +255,7 @@ class _Stream:
         """References that wait."""
         return self._pending
 
-    def feed(self, body: bytes, last: bool) -> None:
+    def feed(self, body: bytes, last: bool) -> Iterator[None]:
         if self._decoder is None:
             self._decoder = codecs.getincrementaldecoder(self.codec)("replace")
             body = body[bom_of(body)[1] :]
@@ -236,11 +264,14 @@ class _Stream:
             if self._parser is None:
                 return
             self._call(self._parser.feed, text[start : start + MOUTHFUL])
+            if len(self._pending) >= self._batch:
+                yield from self._resolve()
+                self._batch = FURTHER
 
-    def finish(self) -> None:
+    def finish(self) -> Iterator[None]:
         if self._parser is not None:
             self._call(self._parser.close)
-        self._resolve()
+        yield from self._resolve()
 
     def _call(self, step: Callable[..., object], *args: bytes) -> None:
         """One step of the parser; should it give up, what it told so far stands."""
@@ -261,18 +292,17 @@ class _Stream:
         reference = self._page.meta(attrs) if tag == "meta" else reference_of(tag, attrs)
         if reference is not None:
             self._pending[reference] = None
-            if len(self._pending) >= self._batch:
-                self._resolve()
-                self._batch = FURTHER
 
     def close(self) -> None:
         """The parser's call at the end."""
 
-    def _resolve(self) -> None:
-        page = self._page
-        for reference in self._pending:
-            page.add(page.mark(reference))
+    def _resolve(self) -> Iterator[None]:
+        page, references = self._page, self._pending
         self._pending = {}
+        for number, reference in enumerate(references, 1):
+            page.add(page.mark(reference))
+            if not number % STEP:
+                yield
 
 
 class _WordStream(_Stream):
@@ -291,8 +321,8 @@ class _WordStream(_Stream):
         if tag in _TAGS:
             super().start(tag, attrs)
 
-    def finish(self) -> None:
-        super().finish()
+    def finish(self) -> Iterator[None]:
+        yield from super().finish()
         page = self._page
         for reference in self._text.focused():
             mark = page.mark(reference)
