@@ -17,8 +17,10 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3 python3.13; do \
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes
-# A worker that has nothing left to do takes tests from the others: no order may be relied upon.
-PYTEST := $(VENV)/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+# One worker more than there are cores, for many tests wait: for disks, clocks and other processes. A worker that has nothing
+# left to do takes tests from the others: no order may be relied upon.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := $(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 # The folder itself, not a copy of it; the build backend comes out of the lock, so nothing is fetched that is not pinned.
 INSTALL_XYRO := $(PIP) install --quiet --no-deps --no-build-isolation --editable .
 

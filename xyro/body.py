@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -28,6 +29,8 @@ IDLE = 0.0002
 """seconds: a turn of the event loop that took less had nothing else to do"""
 OTHERS = 8
 """times as long as a step of a long page took others may go on, then the next one has its turn all the same"""
+RECENT = 0.1
+"""seconds: a page of few links that was read since shows that others are read now"""
 
 
 def _codings(headers: Mapping[str, str]) -> str:
@@ -192,19 +195,48 @@ class LongPages:
         """held while a piece of one of them is parsed: the loop is everybody's"""
         self._places = asyncio.Semaphore(LARGE)
         self._waiting = 0
+        self._read_beside = -math.inf
+
+    def note_other(self, now: float) -> None:
+        """A page that is no long one was read."""
+        self._read_beside = now
 
     async def go(self, steps: Iterable[None]) -> None:
         """Go through the steps of one: each when nobody else has anything to do, or has had OTHERS times as long."""
         async with self._turn:
             began = self._clock.monotonic()
             for _ in steps:
-                passed = self._clock.monotonic()
-                end, busy = passed + OTHERS * (passed - began), True
-                while busy:
-                    await asyncio.sleep(0)
-                    before, passed = passed, self._clock.monotonic()
-                    busy = passed - before > IDLE and passed < end
-                began = passed
+                began = await self._rest(began)
+
+    async def go_in_place(self, steps: Iterable[None], body: Body) -> None:
+        """Go through the steps of one that has a place: while other pages are read they have OTHERS times as long.
+
+        An idle moment is no sign that they have nothing to do: they wait for a server or for a delay to pass, and a
+        process that fills all of them is the last that a loaded machine lets go on.
+        """
+        body.pause(True)
+        try:
+            async with self._turn:
+                began = self._clock.monotonic()
+                for _ in steps:
+                    now = self._clock.monotonic()
+                    if now - self._read_beside < RECENT:
+                        await self._clock.sleep(OTHERS * (now - began))
+                        began = self._clock.monotonic()
+                    else:
+                        began = await self._rest(began)
+        finally:
+            body.pause(False)
+
+    async def _rest(self, began: float) -> float:
+        """Let others go on after a step; when that ended."""
+        passed = self._clock.monotonic()
+        end, busy = passed + OTHERS * (passed - began), True
+        while busy:
+            await asyncio.sleep(0)
+            before, passed = passed, self._clock.monotonic()
+            busy = passed - before > IDLE and passed < end
+        return passed
 
     @contextlib.asynccontextmanager
     async def place(self, body: Body) -> AsyncIterator[None]:

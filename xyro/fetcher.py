@@ -163,8 +163,11 @@ class Fetcher:
         except TheirError as error:
             answer.error, answer.detail = error.kind, error.detail
             answer.truncated = _CUT.get(error.kind, "") if answer.status else ""
+        now = self._clock.monotonic()
         answer.ended = self._clock.time()
-        answer.duration = self._clock.monotonic() - began
+        answer.duration = now - began
+        if answer.status and answer.size <= LONG:
+            self._long_pages.note_other(now)
 
     async def _fetch(self, order: FetchOrder, answer: Answer, copy: PageCopy | None = None) -> None:
         url = order.url
@@ -349,8 +352,9 @@ class Fetcher:
             async with self._long_pages.place(body):
                 async for more in self._long_pages.pieces(piece, body):
                     pieces = _note_piece(more, answer, digest, pieces, limit)
-                    await self._long_pages.go(extractor.steps(more))
-        if answer.size > LONG:
+                    await self._long_pages.go_in_place(extractor.steps(more), body)
+                await self._long_pages.go_in_place(extractor.last_steps(), body)
+        elif answer.size > LONG:
             await self._long_pages.go(extractor.last_steps())
         found = extractor.close()
         answer.links, answer.charset = found.links, found.charset

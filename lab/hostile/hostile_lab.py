@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -195,7 +196,7 @@ async def _crawl(
     try:
         while child.returncode is None:
             await asyncio.sleep(LOOK)
-            if child.returncode is None:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
                 peak, cpu = max(peak, memory_of(child.pid).peak / 1e6), _processor_of(child.pid)
             passed = clock.monotonic() - began
             complete = wanted <= {(request.address, request.path) for request in read_log(log)}

@@ -10,6 +10,10 @@ What it stands on is replaced, at the lowest seam there is:
     mail.py           the bus: cash between partitions comes late, twice, and in any order
     faults.py         the crash: at any callback, or at the n-th time that a named step of a commit is reached
     lives.py          the lives of one seed                   simulate_lab.py   many seeds, on all cores
+    cluster_lives.py  hours of three nodes; each process is a life on the one loop (cluster_loop.py)
+      machines.py       a node's directory, and the process on it
+      brokers.py        a broker in memory: messages come late, twice or never, a bucket by compare-and-set
+      cluster_faults.py they stand still, die, lose the broker, have a full disk, and partitions move meanwhile
 
 A seed is one crawl in several lives: each but the last ends in a crash, a full disk or an orderly stop. After each,
 witness.py holds what the store says against what servers and disk have seen; they are no part of the crawler. The same

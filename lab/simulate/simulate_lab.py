@@ -10,8 +10,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
+from xyro.lab.simulate.cluster_lives import simulate_cluster
 from xyro.lab.simulate.faults import CALLBACK, STEPS
 from xyro.lab.simulate.lives import SeedOutcome, simulate
 from xyro.wire.clock import SystemClock
@@ -25,19 +27,23 @@ MAX_FAILED = 5
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Exit code: 0 every promise holds for every seed, 1 one does not."""
     parser = argparse.ArgumentParser(prog="xyro lab simulate", description="Whole crawls on a seeded machine.")
-    parser.add_argument("--seeds", type=int, default=500, help="how many [500]")
+    parser.add_argument("--seeds", type=int, default=None, help="how many [500; of clusters 2]")
+    parser.add_argument("--hours", type=int, default=0, help="clusters of three nodes, so long, a fault an hour")
     parser.add_argument("--first", type=int, default=None, help="the first one [another each time]")
     parser.add_argument("--seed", type=int, default=None, help="this one alone, and tell its lives")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="[one a core]")
     parser.add_argument("--max-failed", type=int, default=MAX_FAILED, help=f"ends the run [{MAX_FAILED}]")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     options = parser.parse_args(arguments)
-    if options.seed is not None:
-        return _replay(options.seed, options.json)
     clock = SystemClock()
     first = int(clock.time()) if options.first is None else options.first
+    if options.hours:
+        seeds = range(first, first + (options.seeds or 2)) if options.seed is None else [options.seed]
+        return _run_clusters(seeds, options.hours, options.processes, options.json)
+    if options.seed is not None:
+        return _replay(options.seed, options.json)
     began = clock.monotonic()
-    outcomes, failed = _run(range(first, first + options.seeds), options.processes, options.max_failed)
+    outcomes, failed = _run(range(first, first + (options.seeds or 500)), options.processes, options.max_failed)
     report = _report(first, outcomes, failed, clock.monotonic() - began)
     sys.stdout.write(f"{json.dumps(report) if options.json else _sentence(report)}\n")
     return 1 if failed else 0
@@ -53,6 +59,29 @@ def _replay(seed: int, as_json: bool) -> int:
         text = "\n".join([lives, *outcome.violations, f"seed {seed}: {counts}, trace {outcome.digest}"])
         sys.stdout.write(f"{text}\n")
     return int(bool(outcome.violations))
+
+
+def _run_clusters(seeds: Sequence[int], hours: int, processes: int, as_json: bool) -> int:
+    """Each seed's cluster, told as it comes, by its faults where it fails or is the only one."""
+    failed = 0
+    with multiprocessing.get_context("spawn").Pool(min(processes, len(seeds))) as pool:
+        for outcome in pool.imap_unordered(partial(simulate_cluster, hours=hours), seeds):
+            failed += bool(outcome.violations)
+            if as_json:
+                sys.stdout.write(f"{json.dumps(asdict(outcome))}\n")
+                continue
+            verdict = "BROKEN" if outcome.violations else "holds"
+            lines = [*(outcome.faults if outcome.violations or len(seeds) == 1 else ()), *outcome.violations]
+            lines.append(
+                f"{verdict}: seed {outcome.seed}, {outcome.hours:.0f} simulated hours of three nodes, "
+                f"{len(outcome.faults)} faults, {outcome.requests} requests, {outcome.pages} pages known, "
+                f"{outcome.messages} messages, trace {outcome.digest}"
+            )
+            if outcome.violations:
+                lines.append(f"xyro lab simulate --hours {hours} --seed {outcome.seed}")
+            sys.stdout.write("\n".join([*lines, ""]))
+            sys.stdout.flush()
+    return int(failed > 0)
 
 
 def _run(seeds: range, processes: int, max_failed: int) -> tuple[list[SeedOutcome], list[SeedOutcome]]:

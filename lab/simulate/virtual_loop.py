@@ -78,7 +78,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._job_delay = job_delay
         self._each_turn = each_turn
         self._bound = bound
-        self._jobs: dict[int, deque[_Job]] = {}
+        self._jobs: dict[object, deque[_Job]] = {}
         self._tasks = 0
         self._network: SocketNetwork | None = None
         self.set_task_factory(self._make_task)
@@ -156,11 +156,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.Future[Any]:
         """Run a job on the loop, after those that were given to the same executor before."""
         future = self.create_future()
-        jobs = self._jobs.setdefault(id(executor), deque())
+        jobs = self._jobs.setdefault(self._threads_of(executor), deque())
         jobs.append(_Job(future, lambda: func(*args)))
         if len(jobs) == 1:
             self._begin_job(jobs)
         return future
+
+    def _threads_of(self, executor: object) -> object:
+        """Jobs of one of these run one after the other."""
+        return id(executor)
 
     def _begin_job(self, jobs: deque[_Job]) -> None:
         delay = self._job_delay()

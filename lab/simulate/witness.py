@@ -122,6 +122,11 @@ class CrawlWitness:
         self._rules.clear()
         self._orders.clear()
 
+    def note_crash(self) -> None:
+        """One of several processes is gone: of what it heard last it may have told nobody."""
+        self.life += 1
+        self._life_ended = self.now
+
     # -- what happens --------------------------------------------------------------------------------------------
 
     def note_batch(self, partition: int, batch: Batch) -> None:

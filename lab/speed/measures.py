@@ -45,12 +45,12 @@ def memory() -> Memory:
 
 
 def memory_of(pid: int | str) -> Memory:
-    """Return the memory of a process of this machine, now."""
+    """Return the memory of a process of this machine, now; zeros of one that has just ended."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     found = {
         name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines) if "kB" in rest
     }
-    return Memory(found["VmRSS"], found["RssAnon"], found["VmHWM"])
+    return Memory(*(found.get(name, 0) for name in ("VmRSS", "RssAnon", "VmHWM")))
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:

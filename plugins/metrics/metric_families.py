@@ -21,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from xyro.opic.cash import UNIT
-from xyro.plugins.metrics.read_counts import KEY, READ_BOUNDS, WAIT_BOUNDS
+from xyro.plugins.metrics.read_counts import KEY, PHASES, READ_BOUNDS, WAIT_BOUNDS
 from xyro.wire.messages import Priority
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class CrawlMetrics(Collector):
         parts = self._node.crawl_views.statuses(self._node.clock.time())
         figures = [part.extensions[KEY] for part in parts if KEY in part.extensions]
         yield from _reads(figures)
-        yield from _work(status, self._node.pool.in_flight)
+        yield from _work(status, figures, self._node.pool.in_flight)
         yield from _challenges(status, self._node.pool.counters)
         yield from _states(status)
         yield from _freshness(status)
@@ -77,8 +77,11 @@ def _reads(figures: Figures) -> Iterator[Metric]:
     for names, count in sorted(counts.items()):
         reads.add_metric(names, count)
     yield reads
-    seconds = HistogramMetricFamily("xyro_read_seconds", "Time of a read, to its last byte.", labels=("phase",))
-    _add_times(seconds, "total", READ_BOUNDS, [part["seconds"] for part in figures])
+    seconds = HistogramMetricFamily(
+        "xyro_read_seconds", "From a request to the last byte, and until its commit group takes it.", labels=("phase",)
+    )
+    for phase in PHASES:
+        _add_times(seconds, phase, READ_BOUNDS, [part["phases"][phase] for part in figures])
     yield seconds
     waits = HistogramMetricFamily(
         "xyro_order_wait_seconds", "From when a page was due, or ordered, to its request.", labels=("priority",)
@@ -89,14 +92,18 @@ def _reads(figures: Figures) -> Iterator[Metric]:
     if refreshed := sum(part["refreshed"] for part in figures):
         share = min(sum(part["overdue"] for part in figures) / refreshed, 1.0)
         yield _gauge("xyro_overdue_importance_ratio", "Share of importance whose next read is past its time.", share)
-    changes = CounterMetricFamily("xyro_changes", "Changes that reads showed.", labels=("source",))
-    changes.add_metric(("read",), sum(part["changes"] for part in figures))
+    changes = CounterMetricFamily("xyro_changes", "Changes that reads showed, by their priority.", labels=("source",))
+    for source, count in sorted(sum((Counter(part["changes"]) for part in figures), Counter[str]()).items()):
+        changes.add_metric((source,), count)
     yield changes
 
 
-def _work(status: Mapping[str, Any], in_flight: int) -> Iterator[Metric]:
-    received = CounterMetricFamily("xyro_received_bytes", "Bytes of bodies and heads.", labels=("encoding",))
+def _work(status: Mapping[str, Any], figures: Figures, in_flight: int) -> Iterator[Metric]:
+    received = CounterMetricFamily(
+        "xyro_received_bytes", "Bytes as they came, heads included, and of decoded bodies.", labels=("encoding",)
+    )
     received.add_metric(("wire",), status["bytes"])
+    received.add_metric(("decoded",), sum(part["decoded"] for part in figures))
     yield received
     errors = CounterMetricFamily("xyro_errors", "Failed orders of this process.", labels=("class",))
     for name, count in sorted(status["errors"].items()):
@@ -127,6 +134,7 @@ def _states(status: Mapping[str, Any]) -> Iterator[Metric]:
     yield pages
     urls = CounterMetricFamily("xyro_frontier_urls", "URLs met.", labels=("kind",))
     urls.add_metric(("known",), status["known"])
+    urls.add_metric(("out-of-scope",), status["states"]["out-of-scope"])
     yield urls
     hosts = GaugeMetricFamily("xyro_hosts", "Hosts.", labels=("state",))
     held, challenged = status["held_hosts"], status["challenged_hosts"]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
 
 KEY = "metrics"
+PHASES = ("read", "settle")
+"""of an order: from its request to the last byte, and from there until its commit group takes it"""
 READ_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """seconds: upper ends of the buckets of read times; one more has no end"""
 WAIT_BOUNDS = (0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 21_600.0, 86_400.0, 604_800.0)
@@ -48,8 +50,11 @@ class ReadCounts:
         self._frontier = frontier
         self.reads: Counter[tuple[str, str]] = Counter()
         """(result, purpose)"""
-        self.changes = 0
-        self.seconds = TimeCounts(READ_BOUNDS)
+        self.changes: Counter[str] = Counter()
+        """by what the read was ordered for: names of priorities"""
+        self.decoded = 0
+        """bytes of bodies, their encodings undone"""
+        self.phases = {phase: TimeCounts(READ_BOUNDS) for phase in PHASES}
         self.waits = {priority: TimeCounts(WAIT_BOUNDS) for priority in Priority}
         """from when a page was due, or its order was given out, to its request"""
         frontier.hooks.settled.append(self.settled)
@@ -60,9 +65,11 @@ class ReadCounts:
         if not settled:
             return
         self.reads.update((_result(order), _purpose(order)) for order in settled)
-        self.changes += sum(order.visit.changed is True for order in settled)
+        self.changes.update(order.lease.priority.name.lower() for order in settled if order.visit.changed is True)
         sent = [order for order in settled if order.report.status]
-        self.seconds.add([order.report.ended - order.report.started for order in sent])
+        self.decoded += sum(order.report.size for order in sent)
+        self.phases["read"].add([order.report.ended - order.report.started for order in sent])
+        self.phases["settle"].add([max(now - order.report.ended, 0.0) for order in sent])
         waits = defaultdict[Priority, list[float]](list)
         for order in sent:
             waits[order.lease.priority].append(max(order.report.started - order.lease.since, 0.0))
@@ -76,8 +83,9 @@ class ReadCounts:
         cash = frontier.ledger.effective(slice(0, n))
         return {
             "reads": [[result, purpose, count] for (result, purpose), count in self.reads.items()],
-            "changes": self.changes,
-            "seconds": self.seconds.figures(),
+            "changes": dict(self.changes),
+            "decoded": self.decoded,
+            "phases": {phase: times.figures() for phase, times in self.phases.items()},
             "waits": {priority.name.lower(): waits.figures() for priority, waits in self.waits.items()},
             "overdue": frontier.freshness.overdue(now) if frontier.scheduler.schedule.refreshing else 0.0,
             "refreshed": frontier.freshness.expected.importance if frontier.scheduler.schedule.refreshing else 0.0,

@@ -7,7 +7,7 @@ none after a restart, and tells nobody a part of them. A command that is lost is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xyro.plugins.totals.total_messages import TellSums
@@ -77,8 +77,8 @@ class SharedTotals:
             hooks.post(HOME, TellSums.pack(number, self._own(now)))
         if self._fresh and self._complete and now >= self._passed_at + EVERY:
             self._fresh, self._passed_at = False, now
-            for target in self._parts:
-                hooks.post(target, TellSums.pack(-1, self._beside(target)))
+            for target, others in others_of(self._parts):
+                hooks.post(target, TellSums.pack(-1, others))
 
     def _own(self, now: float) -> OtherSums:
         spread, _, rate, unread, reads = self._sums()
@@ -88,13 +88,6 @@ class SharedTotals:
         gamma = scheduler.gamma.percent
         return OtherSums(population, spread, rate, promised, int(unread), int(reads), gamma, 1.0 + reads)
 
-    def _beside(self, target: int) -> OtherSums:
-        found = OtherSums()
-        for source, sums in self._parts.items():
-            if source != target:
-                found.add(sums)
-        return found
-
     def _hear(self, command: TellSums) -> None:
         if command.source >= 0:
             self._parts[command.source] = command.sums()
@@ -103,3 +96,16 @@ class SharedTotals:
             others, scheduler = command.sums(), self._frontier.scheduler
             scheduler.bandwidth.hear_others(others)
             scheduler.gamma.hear_others(others)
+
+
+def others_of(parts: Mapping[int, OtherSums]) -> list[tuple[int, OtherSums]]:
+    """Each partition, and the sums of all beside it: those before it and those after it, a merge each."""
+    found, before, after = list[tuple[int, OtherSums]](), OtherSums(), OtherSums()
+    for target, sums in parts.items():
+        found.append((target, OtherSums()))
+        found[-1][1].add(before)
+        before.add(sums)
+    for target, others in reversed(found):
+        others.add(after)
+        after.add(parts[target])
+    return found

@@ -72,7 +72,7 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     if ended.fruitless or (ended.report["errors"] and not ended.report["pages_read"]):
         ask = f"`xyro why URL --data {directory}`"
         subject = "no seed gave a page" if ended.fruitless else "nothing could be read"
-        tell(f"{subject}; {ask} says why, and when it is tried again", err=True)
+        tell(f"{subject}; {ask} says why", err=True)
     tell_end(ended.report, ended.best, as_json)
     sys.exit(1 if ended.refused else FRUITLESS if ended.fruitless else 0)
 

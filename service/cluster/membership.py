@@ -104,10 +104,13 @@ class ClusterMembership:
     async def _reach(self) -> BrokerLink:
         """The broker, however long it is away."""
         try:
-            return await BrokerLink.open(self.url, self.ca, "xyro node")
+            return await self._dial("xyro node", wait=False)
         except MachineError as error:
             _log.warning("%s; waiting for it", error)
-            return await BrokerLink.open(self.url, self.ca, "xyro node", wait=True)
+            return await self._dial("xyro node", wait=True)
+
+    async def _dial(self, name: str, wait: bool) -> BrokerLink:
+        return await BrokerLink.open(self.url, self.ca, name, wait=wait)
 
     async def _open_bucket(self, link: BrokerLink) -> Bucket:
         """The bucket, however long servers that were just started take to agree on who leads. MachineError: none."""
@@ -216,7 +219,7 @@ class ClusterMembership:
     async def connect(self, guard: Guard) -> NodeNetwork:
         """Take part from now on."""
         assert self._placement is not None, "opened"
-        self._link = await BrokerLink.open(self.url, self.ca, f"xyro node {self.number}", wait=True)
+        self._link = await self._dial(f"xyro node {self.number}", wait=True)
         servers = {*self.url.split(","), *(each.geturl() for each in self._link.client.servers)}
         for url in map(urlsplit, servers):
             for address in await _addresses(url.hostname or "", url.port or PORT):
@@ -227,11 +230,15 @@ class ClusterMembership:
 
     async def serve(self, node: Node, address: tuple[str, int], token: str) -> None:
         """Tell that this node lives, follow the placement, answer what is asked."""
-        assert self._link is not None and self._bus is not None and self._placement is not None, "connected"
-        crawl = self._placement.crawl
-        self._answers = NodeAnswers(self._link, crawl, self.number, *address, token)
-        self._watch = NodeWatch(self._link, self._bus, node, self.instance, self._clock, self._stage)
+        assert self._link is not None and self._placement is not None, "connected"
+        self._answers = NodeAnswers(self._link, self._placement.crawl, self.number, *address, token)
         await self._answers.start()
+        await self.follow(node)
+
+    async def follow(self, node: Node) -> None:
+        """Tell that this node lives, and follow the placement."""
+        assert self._link is not None and self._bus is not None, "connected"
+        self._watch = NodeWatch(self._link, self._bus, node, self.instance, self._clock, self._stage)
         await self._watch.start()
         node.watch(self._watch.run())
 

@@ -70,8 +70,12 @@ class NodeWatch:
         self._arrivals = Arrivals(link, bus, node.data.path)
         self._mover = Mover(link, bus, node, stage)
         self._moving: asyncio.Task[None] | None = None
+        self._leaving: int | None = None
+        """the partition of the move under way"""
         self._written = bus.placement
         """as the last move from here left it: the bucket may be lost before anybody follows that"""
+        self._followed = bus.placement.version
+        """of the placement that is told: all that came in by those before it is applied"""
         self._rest_until = 0.0
         """monotonic: after a move that failed"""
 
@@ -90,7 +94,7 @@ class NodeWatch:
         self._node.retell({int(partition): epoch for partition, epoch in self._bus.placement.restored.items()})
 
     async def _live(self, received: Msg) -> None:
-        answer = self._instance, list(self._bus.open.items()), self._bus.placement.version
+        answer = self._instance, list(self._bus.open.items()), self._followed
         await self._link.publish(received.reply, msgpack.packb(answer))
 
     async def _changed(self, _: Msg) -> None:
@@ -107,6 +111,7 @@ class NodeWatch:
             else:
                 if placement is not None:
                     await self._follow(placement)
+                    await self._open_owned()
                     if self._bus.confirm(began):
                         self._node.pool.wake()
                     await self._plan()
@@ -147,12 +152,18 @@ class NodeWatch:
         self._node.follow_network()
         if settings != placement.settings:
             await self._agree()
-        owned = placement.owned(number)
+        await self._node.catch_up()  # of a partition's last owner nothing more may be applied once others rely on that
+        self._followed = placement.version
+
+    async def _open_owned(self) -> None:
+        """Close the partitions that are somebody else's by the placement, and open those that are this node's: one that
+        came while another was leaving, too."""
+        owned = self._bus.placement.owned(self._bus.number)
         for partition in sorted(self._bus.open):
             if owned.get(partition) != self._bus.open[partition]:
                 await self._drop(partition)
         for partition, epoch in owned.items():
-            if partition not in self._bus.open and self._moving is None:
+            if partition not in self._bus.open and partition != self._leaving:
                 await self._take(partition, epoch)
 
     async def _agree(self) -> None:
@@ -196,6 +207,7 @@ class NodeWatch:
             moves = {q: t for q, t in planned.moves_of(number).items() if q in self._bus.open}
         for partition, target in moves.items():
             if target in await self._alive():
+                self._leaving = partition
                 self._moving = asyncio.create_task(self._move(partition, target, self._bucket))
                 return
 
@@ -214,7 +226,7 @@ class NodeWatch:
             _log.warning("partition %d stays here: %s", partition, error)
             self._rest_until = self._clock.monotonic() + REST
         finally:
-            self._moving = None
+            self._moving = self._leaving = None
             self._bus.outdated.set()
 
     async def close(self) -> None:

@@ -150,6 +150,7 @@ class Node:
         )
         self.recent = RecentFigures(self.clock)
         self._residents: dict[int, Resident] = {}
+        self._standing = asyncio.Lock()  # held by a look at all partitions, and while one comes or goes
         for frontier in self.frontiers:
             self._settle_in(frontier)
         self.unsynced = 0
@@ -157,8 +158,7 @@ class Node:
         self.started = 0.0
         self.best: list[dict[str, Any]] = []
         """the most important pages, as they were when it stopped"""
-        self._reads_before = 0
-        self._tasks: list[asyncio.Task[None]] = []
+        self._reads_before, self._tasks = 0, list[asyncio.Task[None]]()
 
     def _reader_of(self, on_report: OnReport) -> Reader:
         options = options_of(self.settings, link_words(self.settings), self.gamma(), self.network.nodes)
@@ -256,15 +256,16 @@ class Node:
 
     async def admit(self, partition: Partition) -> None:
         """Take in a partition that another node had. Its hosts are left alone for as long as after a restart."""
-        frontier = self._frontier_of(partition)
-        self.data.partitions.append(partition)
-        self.frontiers.append(frontier)
-        resident = self._settle_in(frontier, self.clock.monotonic() + self._pause())
-        reads = self.reads_total - frontier.reads
-        self.load_loop.resume(self._recover(frontier, self.clock.time()))
-        self._reads_before += self.reads_total - reads
-        resident.start(self._task_ended)
-        self.blackout_switch.follow(self.clock.time(), anew=True)
+        async with self._standing:
+            frontier = self._frontier_of(partition)
+            self.data.partitions.append(partition)
+            self.frontiers.append(frontier)
+            resident = self._settle_in(frontier, self.clock.monotonic() + self._pause())
+            reads = self.reads_total - frontier.reads
+            self.load_loop.resume(self._recover(frontier, self.clock.time()))
+            self._reads_before += self.reads_total - reads
+            resident.start(self._task_ended)
+            self.blackout_switch.follow(self.clock.time(), anew=True)
 
     def retell(self, restored: Mapping[int, int]) -> None:
         """Tell partitions that were restored, each at an epoch, which of their URLs are known here (outbox.py)."""
@@ -280,18 +281,19 @@ class Node:
         while len(resident.frontier.scheduler.leases) and self.clock.monotonic() < end:
             self._give_back(resident)
             await self.clock.sleep(0.05)
-        await resident.stop()
-        self.network.closed(number)
-        self.lookup.remove(number)
-        del self._residents[number]
-        self.partition_loops.remove(resident.loop)
-        self.calendars.remove(resident.calendar)
-        self.frontiers.remove(resident.frontier)
-        self.data.partitions.remove(resident.frontier.partition)
-        self._reads_before -= resident.frontier.reads
-        if resident.loop.failed is not None:
-            raise resident.loop.failed
-        await asyncio.to_thread(resident.loop.close)
+        async with self._standing:
+            await resident.stop()
+            self.network.closed(number)
+            self.lookup.remove(number)
+            del self._residents[number]
+            self.partition_loops.remove(resident.loop)
+            self.calendars.remove(resident.calendar)
+            self.frontiers.remove(resident.frontier)
+            self.data.partitions.remove(resident.frontier.partition)
+            self._reads_before -= resident.frontier.reads
+            if resident.loop.failed is not None:
+                raise resident.loop.failed
+            await asyncio.to_thread(resident.loop.close)
         return resident.frontier.partition
 
     async def _housekeeping(self) -> None:
@@ -499,11 +501,16 @@ class Node:
 
     @contextlib.asynccontextmanager
     async def boundary(self) -> AsyncIterator[None]:
-        """One commit boundary of all partitions."""
-        async with contextlib.AsyncExitStack() as stack:
+        """One commit boundary of all partitions; none comes or goes meanwhile, so a look tells each once."""
+        async with self._standing, contextlib.AsyncExitStack() as stack:
             for loop in self.partition_loops:
                 await stack.enter_async_context(loop.boundary())
             yield
+
+    async def catch_up(self) -> None:
+        """Apply what partitions have sent until now: a boundary after this has it."""
+        for loop in list(self.partition_loops):
+            await loop.catch_up()
 
     async def look_at(self, number: int, look: Callable[[Partition], P]) -> P:
         """Return what `look` finds in a partition that is here, at a commit boundary of it."""

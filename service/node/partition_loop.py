@@ -236,6 +236,16 @@ class PartitionLoop:
         async with self._gate:
             await self._turn()
 
+    async def catch_up(self) -> None:
+        """Apply what has come in until now; what comes in meanwhile may be applied, too."""
+        if waiting := self.bus.waiting(self._topic):
+            self._take(await self.bus.receive(self._topic, waiting))
+        for _ in range(1 + len(self._later)):
+            if not self._work:
+                return
+            await self.turn()
+            self._fill()
+
     @contextlib.asynccontextmanager
     async def boundary(self) -> AsyncIterator[None]:
         """Nothing is under way: what is in memory is what is on disk, for as long as this is held."""

@@ -41,7 +41,7 @@ def seen(truth, every, dated, importance, path):
 def known(tmp_path_factory):
     """(Truth of each page, importance, days between its reads, the export of the crawl that read it so)."""
     draws = np.random.default_rng(7)
-    pages, weight = 400, draws.pareto(1.5, 400) + 0.2
+    pages, weight = 400, draws.pareto(1.5, 400).clip(max=30.0) + 0.2  # no page is so much that its phase decides
     rates = np.exp(draws.normal(-1.6, 1.1, pages))
     truth = [np.sort(START + DAYS * DAY * draws.random(draws.poisson(rate * DAYS))).tolist() for rate in rates]
     every = np.exp(draws.normal(math.log(3.0), 0.5, pages))

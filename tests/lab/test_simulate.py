@@ -12,7 +12,10 @@ from dataclasses import replace
 
 import pytest
 
-from xyro.lab.simulate import simulate_lab
+from xyro.frontier.outbox import Outbox
+from xyro.lab.simulate import cluster_lives, simulate_lab
+from xyro.lab.simulate.cluster_faults import FAULTS
+from xyro.lab.simulate.cluster_lives import simulate_cluster
 from xyro.lab.simulate.disks import Disk, SimulatedStore, fast_folder
 from xyro.lab.simulate.exchanges import PeerReply, PeerRequest, SiteRules
 from xyro.lab.simulate.faults import CALLBACK, Crash, End, Faults
@@ -23,7 +26,7 @@ from xyro.opic.cash import UNIT
 from xyro.service.node.partition_loop import PartitionLoop
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import PageId
-from xyro.wire.messages import FetchOrder, Priority
+from xyro.wire.messages import Ack, CashTransfer, FetchOrder, Priority
 
 HOST, ADDRESS = "127.0.0.1:8001", ("127.0.0.1", 8001)
 PAGE, OTHER = f"http://{HOST}/a", f"http://{HOST}/b"
@@ -287,3 +290,27 @@ def test_faults_count_steps() -> None:
     faults = Faults(End("stop", CALLBACK, 3))
     assert [faults.reach(CALLBACK) or faults.is_due for _ in range(4)] == [False, False, True, True]
     assert not faults.is_dead
+
+
+# A cluster
+
+
+@pytest.mark.long
+def test_hours_of_a_cluster_hold() -> None:
+    outcome = simulate_cluster(4, hours=2)
+    assert outcome.violations == []
+    assert outcome.faults and outcome.requests and outcome.accepted
+
+
+@pytest.mark.long
+def test_a_transfer_that_is_applied_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some messages come twice over a lossy transport: without the numbers, so would their cash."""
+    apply = Outbox.apply
+
+    def applied_anew(outbox: Outbox, transfer: CashTransfer) -> Ack:
+        outbox.applied[transfer.source] = min(outbox.applied[transfer.source], transfer.seq - 1)
+        return apply(outbox, transfer)
+
+    monkeypatch.setattr(Outbox, "apply", applied_anew)
+    monkeypatch.setattr(cluster_lives, "FAULTS", {"lossy transport": FAULTS["lossy transport"]})
+    assert any("cash" in violation for violation in simulate_cluster(4, hours=2).violations)

@@ -32,6 +32,8 @@ TOLERANCE = 0.01
 """seconds by which a server's moments may be closer than ours"""
 OUT = 288
 """reads that the death of a node may cost (node.py: those under way and not yet on disk)"""
+LOADS = 15.0
+"""seconds in which the links of an XML document follow its read: no count of what is under way has them"""
 MINTED = 65_536
 FULL_DISK = 1 << 12
 """bytes that a file may have on a disk that is full"""
@@ -214,6 +216,10 @@ def judged(folder: Path, rig: Rig, faults: Sequence[tuple[str, int]], seconds: f
         audit = cluster.complete(len(rig.pages))
         cash = audit["ok"] and audit["cash_total"] == MINTED * len(rig.pages)
         pages, links = cluster.pages() == rig.pages, cluster.links() == rig.links
+        end = time.monotonic() + LOADS
+        while not links and time.monotonic() < end:
+            time.sleep(0.5)
+            links = cluster.links() == rig.links
         if not links:
             sys.stderr.write(f"{list(cluster.links() ^ rig.links)[:5]} {len(cluster.links())} {len(rig.links)}\n")
     time.sleep(1.1)  # the log's last lines

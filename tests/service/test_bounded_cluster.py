@@ -74,7 +74,7 @@ def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("moment", [3, 40, 80])
+@pytest.mark.parametrize("moment", [3, pytest.param(40, marks=pytest.mark.long), 80])
 def test_a_killed_node_makes_no_read_beyond_the_bound(tmp_path, web, log_path, moment):
     pages = 120
     with running_cluster(tmp_path, 0.05) as cluster:

@@ -8,6 +8,7 @@ import pytest
 
 from xyro.configs.load import load
 from xyro.lab.child import running
+from xyro.metadata.recovery import open_partition
 from xyro.plugins import PLUGINS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
@@ -52,3 +53,31 @@ async def test_a_crawl_over_bytes_finds_what_one_over_objects_does(tmp_path, web
     assert by_bytes[:2] == by_objects[:2]
     assert by_bytes[2]["ok"] and by_objects[2]["ok"]
     assert by_bytes[2]["cash_total"] == by_objects[2]["cash_total"] == 65_536 * len(by_bytes[0])
+
+
+async def test_a_partition_does_not_leave_during_a_look(tmp_path, web):
+    """A look over several commit boundaries would tell it here and on the node that takes it, or on neither."""
+    settings = load(overrides=OPTIONS)
+    data = DataDir.open(tmp_path / "data", partitions=3, make=True)
+    node = Node(data, settings, guard_of(settings.fetch), Bounds(), None, EncodingBus(), plugins=PLUGINS)
+    try:
+        node.start()
+        async with node.boundary():
+            leaving = asyncio.create_task(node.release(1, patience=0.0))
+            for _ in range(20):
+                await asyncio.sleep(0.01)
+            with node.crawl_views.views(node.clock.time()) as views:
+                assert sorted(view.partition.number for view in views.views) == [0, 1, 2]
+            assert not leaving.done()
+        partition = await asyncio.wait_for(leaving, 10)
+        assert [frontier.partition.number for frontier in node.frontiers] == [0, 2]
+        reopened = await asyncio.to_thread(open_partition, partition.directory)
+        async with node.boundary():
+            coming = asyncio.create_task(node.admit(reopened))
+            await asyncio.sleep(0.05)
+            assert not coming.done() and len(node.frontiers) == 2
+        await asyncio.wait_for(coming, 10)
+        assert [frontier.partition.number for frontier in node.frontiers] == [0, 2, 1]
+    finally:
+        await node.stop()
+        data.close()

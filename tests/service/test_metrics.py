@@ -85,10 +85,15 @@ def test_reads_are_those_that_the_site_answered(watched):
     until(lambda: total(values(watched.scrape()), "xyro_reads_total") >= reads)
     assert 60 <= before <= reads
     found = values(watched.scrape())
-    assert found['xyro_changes_total{source="read"}'] == 2 * 10 * 2, "versions beyond the first, of two hosts' pages"
+    assert total(found, "xyro_changes_total") == 2 * 10 * 2, "versions beyond the first, of two hosts' pages"
+    assert found['xyro_changes_total{source="refresh"}'] > 0
+    assert (
+        found['xyro_received_bytes_total{encoding="wire"}'] > found['xyro_received_bytes_total{encoding="decoded"}'] > 0
+    )
     assert found['xyro_reads_total{purpose="discovery",result="ok"}'] == 2 * 11
     assert found['xyro_pages{state="read"}'] == 2 * 11
-    assert total(found, "xyro_read_seconds_count") == total(found, "xyro_reads_total")
+    for phase in ("read", "settle"):
+        assert found[f'xyro_read_seconds_count{{phase="{phase}"}}'] == total(found, "xyro_reads_total")
     assert total(found, "xyro_order_wait_seconds_count") == total(found, "xyro_reads_total")
     assert found['xyro_order_wait_seconds_count{priority="refresh"}'] > 0
     assert 0.0 <= found["xyro_overdue_importance_ratio"] <= 1.0

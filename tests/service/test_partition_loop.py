@@ -427,6 +427,21 @@ async def test_cash_of_another_partition_waits_for_a_longer_window_and_then_make
         assert rig.loop.turns - turns == 1
 
 
+async def test_a_partition_that_catches_up_has_applied_all_that_came_in(monkeypatch, tmp_path):
+    """What the last owner of a restored partition has sent is applied before the books are (cluster/restore.py)."""
+    monkeypatch.setattr(partition_loop, "GROUP_URLS", 100)
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=20.0), partitions=2)
+    ours = [name for name in (url(host, 1) for host in range(400)) if partition_of(host_of(name), 2) == 0]
+    async with rig.running():
+        await rig.sender.submit(Submit((ours[0],)))
+        for number in range(1, 6):
+            items = tuple(Passing(name, 1) for name in ours[number * 30 : number * 30 + 30])
+            rig.post(CashTransfer(1, 0, number, items))
+        await rig.loop.catch_up()
+        async with rig.loop.boundary():
+            assert rig.partition.store.get(rows.INBOX.key(1)) == (5).to_bytes(8, "big")
+
+
 async def test_a_report_does_not_wait_for_the_longer_window_while_fetchers_starve(tmp_path):
     rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=20.0), partitions=2)
     seed = next(url(host, 1) for host in range(200) if partition_of(host_of(url(host, 1)), 2) == 0)

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from email.utils import formatdate
 from ipaddress import ip_address
+from itertools import pairwise
 from typing import cast
 
 import brotli
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
 from xyro import scan
-from xyro.body import LARGE, OTHERS, Body, LongPages
+from xyro.body import LARGE, OTHERS, RECENT, Body, LongPages
 from xyro.decode import Caps
 from xyro.exchange import ClientLimits
 from xyro.failures import POLICIES
@@ -831,3 +832,57 @@ async def test_a_long_page_is_parsed_in_idle_time_and_for_a_ninth_of_the_time_el
     await LongPages(10.0, clock).go(steps())
     task.cancel()
     assert [len(each) for each in log.split("|")[1:]] == [turns] * 5
+
+
+@pytest.mark.parametrize(("others", "rest"), [(True, OTHERS), (False, 0)])
+async def test_a_page_that_has_a_place_gives_way_while_others_are_read(others: bool, rest: int) -> None:
+    """However little the event loop has to do; its own deadlines stand still meanwhile. When the others have ended it
+    goes on at once."""
+    clock, body, ends, pauses = ManualClock(), cast(Body, Slow()), list[float](), list[bool]()
+    pages, step = LongPages(10.0, clock), 2**-9
+
+    def steps() -> Iterator[None]:
+        for _ in range(5):
+            clock.advance(step)
+            ends.append(clock.monotonic())
+            pauses.append(Slow.paused)
+            yield
+
+    async def time() -> None:
+        while True:
+            await asyncio.sleep(0)
+            if clock.sleepers:
+                clock.advance(step)
+
+    task = asyncio.create_task(time())
+    if others:
+        pages.note_other(clock.monotonic())
+    await pages.go_in_place(steps(), body)
+    assert [round((after - before) / step) for before, after in pairwise(ends)] == [rest + 1] * 4
+    assert all(pauses) and not Slow.paused
+    clock.advance(RECENT)
+    ends.clear()
+    await pages.go_in_place(steps(), body)
+    assert [round((after - before) / step) for before, after in pairwise(ends)] == [1] * 4
+    task.cancel()
+
+
+class Slow:
+    """A body of which only the pauses count."""
+
+    paused = False
+
+    def pause(self, paused: bool) -> None:
+        Slow.paused = paused
+
+
+async def test_answers_of_few_bytes_show_that_others_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a long page itself, nor a host that does not answer."""
+    notes = list[float]()
+    monkeypatch.setattr(LongPages, "note_other", lambda self, now: notes.append(now))
+    counts = []
+    for body in (b"<a href=/x>", b"<p>of it</p>" * 12_000):
+        await fetched(says(page(body)))
+        counts.append(len(notes))
+    await fetched(says(b""), limits=QUICK)
+    assert [*counts, len(notes)] == [1, 1, 1]

@@ -95,7 +95,7 @@ async def test_an_answer_is_the_one_that_a_fetcher_in_this_process_gives() -> No
 def test_the_tests_of_the_fetcher_pass_through_a_process() -> None:
     """All but those that replace a part of the fetcher in this process, and one that counts what came before a cap:
     how much is read ahead differs between event loops."""
-    apart = ("half_a_page_counts", "socket_has_the_last_word", "does_not_hold_the_others_up")
+    apart = ("half_a_page_counts", "socket_has_the_last_word", "does_not_hold_the_others_up", "others_are_read")
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "tests/xyro/test_fetcher.py", "-k"]
     done = subprocess.run(
         [*command, " and ".join(f"not {name}" for name in apart)],
