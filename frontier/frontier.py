@@ -217,7 +217,7 @@ class Frontier:
         """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages).
 
         free: spends without a fetch beyond those that the reports of this turn pay for; and again so many, which build
-        on the ones before, while there are to be `more`: in a crawl of one partition.
+        on the ones before, while there are to be `more`.
         """
         born = self._open(now)
         acks = self._exchange(work)
@@ -226,14 +226,17 @@ class Frontier:
         self._resolve_links(spending)
         self._hear_claims(settled, spending, now)
         self._spend(spending, born)
-        stored = cache(self.partition.children)
+        paid_over, stored = [*spending.children], cache(self.partition.children)
         while more is not None and more():
-            self.ledger.pay()
-            self._spend(self._free_spends((), free, stored), self.columns.n)
+            if self.partitions == 1:
+                self.ledger.pay()
+            again = self._free_spends((), free, stored)
+            self._spend(again, self.columns.n)
+            paid_over += again.children
         self._date(settled, now)
         if self.columns.n >= SMALLEST:
             self.importance_error.follow()
-        transfers = self._collect_transfers(spending, born)
+        transfers = self._collect_transfers(paid_over, born)
         orders = self.scheduler.orders(now, self.room(room, now), self.outbox.is_full)
         if self.impostors.probes:
             orders += self.impostors.take_orders()
@@ -296,12 +299,13 @@ class Frontier:
         for ended in self.hooks.settled:  # before `orders`: what was published or is due together is ordered now
             ended(settled, now)
 
-    def _collect_transfers(self, spending: Spending, born: int) -> list[CashTransfer]:
-        """Let the virtual page pay, and take the cash of other partitions' pages out of the columns."""
+    def _collect_transfers(self, paid_over: Sequence[NDArray[Any]], born: int) -> list[CashTransfer]:
+        """Let the virtual page pay, and take the cash of other partitions' pages out of the columns; `paid_over`: the
+        links over which pages spent."""
         if self.partitions == 1:
             self.ledger.pay()
             return []
-        limit, touched = self.settings.cluster.outbox, [*self.pages.touched, *spending.children]
+        limit, touched = self.settings.cluster.outbox, [*self.pages.touched, *paid_over]
         return self.outbox.collect(touched, self.pages.nearer, born, self._now, limit)
 
     def _live(self, reports: Sequence[PageReport]) -> list[PageReport]:

@@ -80,6 +80,8 @@ SETTLED = 24.0
 12, 2.8 % after 24)"""
 SETTLING_SPENDS = 16
 """most free spends for each read of the run while importance settles: 10 us each"""
+IDLE_ROUNDS = 10
+"""rounds of settling in a row in which no partition found anything to spend"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,9 +446,14 @@ class Node:
         return all(frontier.exhausted(soon, refreshing) for frontier in self.frontiers) and self.load_loop.quiet
 
     async def settle(self) -> None:
-        """Importance of a crawl that is complete: a small one has spent its cash only a few times over."""
-        spends = SETTLING_SPENDS * self.reads // max(len(self.partition_loops), 1)
-        await asyncio.gather(*(loop.settle(SETTLED, spends) for loop in self.partition_loops))
+        """Importance of a crawl that is complete: a small one has spent its cash only a few times over.
+
+        In rounds: each partition spends in one commit group what the others sent it in the round before.
+        """
+        spends, idle, clocks = SETTLING_SPENDS * self.reads, 0, [frontier.ledger.clock for frontier in self.frontiers]
+        while spends > 0 and idle < IDLE_ROUNDS and min(clock.turnovers for clock in clocks) < SETTLED:
+            spent = sum(await asyncio.gather(*(loop.settle(SETTLED) for loop in self.partition_loops)))
+            spends, idle = spends - spent, 0 if spent else idle + 1
 
     async def finished(self) -> str:
         """Wait for the end; the reason. Raises what a node failed of."""

@@ -38,9 +38,9 @@ GROUP_URLS = 1 << 13
 SETTLING_GROUP = 32
 """least free spends at once while importance settles"""
 SETTLING_SPENDS = 1 << 14
-"""free spends of a commit group, in groups that build on each other, while importance settles: 40 ms"""
-IDLE_SWEEPS = 100
-"""groups in a row that found nothing rich enough to spend: the threshold halves with each"""
+"""most free spends of a commit group while importance settles: 40 ms"""
+IDLE_SWEEPS = 10
+"""sweeps in a row that found nothing rich enough to spend: the threshold halves with each"""
 COMMIT_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """seconds: upper ends of the buckets of commit times; one more has no end"""
 TICK = 0.25
@@ -253,28 +253,28 @@ class PartitionLoop:
             await asyncio.gather(*self._writes, return_exceptions=True)
             yield
 
-    async def settle(self, turnovers: float, spends: int) -> None:
-        """Let importance settle without a fetch: free spends until the OPIC clock shows so many turnovers.
-
-        A crawl of a few hundred pages has turned its cash over twice when it has read them all. At most `spends`
-        spends, so few at once that each can build on the others.
+    async def settle(self, turnovers: float) -> int:
+        """Let importance settle without a fetch, by one commit group: free spends that build on each other until the
+        OPIC clock shows so many turnovers, nothing is left that is worth a spend, or the group is full. Returns the
+        spends; when it does, cash for other partitions is on its way.
         """
-        ledger = self.frontier.ledger
-        last, idle, before, full = ledger.spends + spends, 0, -1, 0
-
-        def unsettled() -> bool:
-            nonlocal idle, before
-            idle, before = idle + 1 if ledger.spends == before else 0, ledger.spends
-            return ledger.clock.turnovers < turnovers and ledger.spends < last and idle < IDLE_SWEEPS
+        frontier, ledger = self.frontier, self.frontier.ledger
+        first = before = ledger.spends
+        idle, full = 0, SETTLING_SPENDS
+        if self._partitions > 1:  # the others wait for what leaves
+            full = min(full, max(SETTLING_GROUP, frontier.read_pages // 4))
 
         def more() -> bool:
-            return self._partitions == 1 and ledger.spends < full and unsettled()
+            nonlocal idle, before
+            idle, before = idle + 1 if ledger.spends == before else 0, ledger.spends
+            return ledger.clock.turnovers < turnovers and ledger.spends - first < full and idle < IDLE_SWEEPS
 
-        while unsettled():
-            full = ledger.spends + SETTLING_SPENDS
-            async with self._gate:
-                await self._turn(max(SETTLING_GROUP, self.frontier.read_pages // 16), more)
-            await asyncio.sleep(0)
+        if waiting := self.bus.waiting(self._topic):
+            self._take(await self.bus.receive(self._topic, waiting))
+        async with self._gate:
+            await self._turn(max(SETTLING_GROUP, frontier.read_pages // 16), more)
+        await asyncio.gather(*self._writes)
+        return ledger.spends - first
 
     async def _turn(self, free: int = 0, more: Callable[[], bool] | None = None) -> None:
         await self._slots.acquire()
