@@ -3,8 +3,8 @@
 One batch is the unit of truth: it is written whole or not at all, and `write` returns when it is on the disk. There is
 no unsynced write, as LevelDB with unsynced writes loses batches from the middle over a power cut.
 Reading verifies LevelDB's checksums: a flipped bit is a MachineError, never a wrong answer (costs 0.6 us a get). So do
-its compactions and the indexes of its tables, by paranoid_checks: without it a damaged block is written anew with a true
-checksum, rows are lost without a word, and a length read from a damaged index ends the process (std::bad_alloc).
+its compactions and the indexes of its tables, by paranoid_checks: without it a damaged block is written anew with a
+true checksum, rows are lost without a word, and a length read from a damaged index ends the process (std::bad_alloc).
 
 Options, measured with `xyro lab speed scale`. LevelDB maps its tables, so many open ones cost no anonymous memory but
 their indexes and filters, and no file handles up to 1,000 tables: 4 MB each, so that these are 4 GB. Blocks are small

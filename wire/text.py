@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 ELLIPSIS = "…"
@@ -32,6 +33,12 @@ def printable(text: str, limit: int = 200) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 page`, `2,000 pages`: a noun whose plural has an s."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def figure(value: float, digits: int = 3) -> str:
+    """Format a number to so many significant digits: `0.0271`, `44.2`, `6,860`; never `6.86e+03`."""
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.0f}" if "e+" in text and math.isfinite(value) else text
 
 
 def stamp(seconds: float) -> str | None:

@@ -122,7 +122,7 @@ def read_history(file: Path) -> SeenHistory:
     times = [line.events[0][0] for line in lines]
     ends = [max(line.last_read, line.events[-1][0]) for line in lines]
     if not times or max(ends) - min(times) < SHORTEST or all(line.reads < 2 for line in lines):
-        raise InputError(f"{file}: nothing to replay: no page was read twice, {SHORTEST:g} seconds apart at least")
+        raise InputError(f"{file.name}: nothing to replay: no page was read twice, {SHORTEST:g} seconds apart or more")
     return SeenHistory(lines, min(times), max(ends))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from xyro.plugins.rank.ranking import Ranking, RankRequest
 from xyro.service.views.text_tables import url_lines
 from xyro.wire.messages import Kind
+from xyro.wire.text import counted
 
 CHUNK = 1 << 16
 
@@ -73,7 +74,7 @@ def sentences(fields: dict[str, Any]) -> list[str]:
     state = "" if fields["converged"] else ", NOT converged: allow more --iterations"
     text = [
         f"{fields['ranked']:,} of {fields['pages']:,} pages, {fields['links']:,} links, damping {fields['damping']:g}; "
-        f"{fields['iterations']} iterations, residual {fields['residual'] or 0.0:.2g}{state}"
+        f"{counted(fields['iterations'], 'iteration')}, residual {fields['residual'] or 0.0:.2g}{state}"
     ]
     if "workers" in fields:
         text.append(f"{fields['workers']} workers: {fields['rounds']:g} rounds, {fields['bytes']:,} bytes exchanged")

@@ -1,7 +1,8 @@
-"""The commands of those who run a cluster: `xyro cluster status`, `move`, `drain`, `forget`, `adopt`."""
+"""The commands for running a cluster: `xyro cluster status`, `move`, `drain`, `forget`, `adopt`."""
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -21,22 +22,48 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.group()
-@click.option("--join", default=None, metavar="URL", help="The cluster's broker, or the folder that `xyro hub` wrote.")
-@click.option(
-    "--ca",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    metavar="FILE",
-    help="Certificate of the broker's authority.",
+_BROKER_OPTIONS = (
+    click.option("--join", default=None, metavar="URL", help="The cluster's broker, or the folder `xyro hub` wrote."),
+    click.option(
+        "--ca",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        metavar="FILE",
+        help="Certificate of the broker's authority.",
+    ),
 )
+"""options that name the cluster: before the name of a command of the group, or behind it"""
+
+
+def _with_join(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_BROKER_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _of_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command of the group take --join and --ca itself; the context then has (broker, certificate)."""
+
+    @_with_join
+    @functools.wraps(command)
+    def placed(*args: Any, join: str | None, ca: Path | None, **rest: Any) -> Any:
+        context = click.get_current_context()
+        group_join, group_ca = context.obj
+        place = place_of(None, join or group_join, ca or group_ca)
+        if not place.join:
+            raise InputError("cluster: which one? name its broker with --join URL, or in XYRO_CLUSTER__JOIN")
+        context.obj = place.join, place.ca
+        return command(*args, **rest)
+
+    return placed
+
+
+@click.group()
+@_with_join
 @click.pass_context
 def cluster(context: click.Context, join: str | None, ca: Path | None) -> None:
     """Show and change which node has which partition."""
-    place = place_of(None, join, ca)
-    if not place.join:
-        raise InputError("cluster: which one? name its broker with --join URL, or in XYRO_CLUSTER__JOIN")
-    context.obj = place.join, place.ca
+    context.obj = join, ca
 
 
 def _run(context: click.Context, work: Callable[[BrokerLink], Awaitable[T]]) -> T:
@@ -58,6 +85,7 @@ def _run(context: click.Context, work: Callable[[BrokerLink], Awaitable[T]]) -> 
 
 @cluster.command("status")
 @as_json_too
+@_of_cluster
 @click.pass_context
 def show(context: click.Context, as_json: bool) -> None:
     """Show nodes, their partitions, and moves to come."""
@@ -88,6 +116,7 @@ def _text(found: dict[str, Any]) -> str:
 @cluster.command()
 @click.argument("partition", type=int, metavar="P")
 @click.argument("node", type=int)
+@_of_cluster
 @click.pass_context
 def move(context: click.Context, partition: int, node: int) -> None:
     """Let partition P go to NODE while the crawl goes on."""
@@ -99,6 +128,7 @@ def move(context: click.Context, partition: int, node: int) -> None:
 
 @cluster.command("drain")
 @click.argument("node", type=int)
+@_of_cluster
 @click.pass_context
 def drain_node(context: click.Context, node: int) -> None:
     """Let all partitions of NODE go to the others, and none come."""
@@ -110,6 +140,7 @@ def drain_node(context: click.Context, node: int) -> None:
 
 @cluster.command("forget")
 @click.argument("node", type=int)
+@_of_cluster
 @click.pass_context
 def forget_node(context: click.Context, node: int) -> None:
     """Take NODE, which has no partition any more, off the list."""
@@ -125,6 +156,7 @@ def forget_node(context: click.Context, node: int) -> None:
 @click.option("--node", type=int, default=None, help="The node that gets them [evenly].")
 @click.option("--empty", is_flag=True, help="Partitions that no BACKUP has begin anew.")
 @as_json_too
+@_of_cluster
 @click.pass_context
 def restore_partitions(
     context: click.Context,
@@ -164,6 +196,7 @@ def restore_partitions(
 @click.argument("settings", nargs=-1, metavar="SECTION.KEY=VALUE...")
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False, exists=True), multiple=True,
               help="Settings (TOML), [[rules]] and [[focus]] too.")  # fmt: skip
+@_of_cluster
 @click.pass_context
 def set_settings(context: click.Context, settings: tuple[str, ...], config: tuple[Path, ...]) -> None:
     """Change settings that all nodes share: scope, rules, networks, delay, contact, focus, what is kept.
@@ -195,6 +228,7 @@ def _changed_settings(now: dict[str, Any], config: tuple[Path, ...], pairs: tupl
 
 
 @cluster.command("unbound")
+@_of_cluster
 @click.pass_context
 def lift_bounds(context: click.Context) -> None:
     """Lift the bounds of the last `xyro crawl --join`: the nodes read and refresh on."""
@@ -206,6 +240,7 @@ def lift_bounds(context: click.Context) -> None:
 
 
 @cluster.command("adopt")
+@_of_cluster
 @click.pass_context
 def adopt_nodes(context: click.Context) -> None:
     """Make the broker's lost bucket anew from what the running nodes know."""

@@ -12,7 +12,7 @@ import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, directory_of, terminal_width, with_data
-from xyro.service.cli.running_crawl import daemon
+from xyro.service.cli.running_crawl import find_running
 from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 
@@ -32,7 +32,9 @@ def stop(data: Path | None, wait: float) -> None:
     from xyro.service.node.run_file import alive
     from xyro.wire.clock import SystemClock
 
-    remote, clock = daemon(directory_of(data)), SystemClock()
+    directory, clock = directory_of(data), SystemClock()
+    if (remote := find_running(directory)) is None:
+        raise InputError(f"{directory}: no process works on it: there is nothing to stop")
     try:
         os.kill(remote.pid, signal.SIGTERM)
     except PermissionError as error:

@@ -93,7 +93,7 @@ class _Main(click.Group):
                 _fail(f"{command}: is of one directory, not of a cluster; name that of a node with --data", BAD_INPUT)
             message = error.format_message().rstrip(".")
             mark = "" if message.endswith("?") else ";"
-            _fail(f"{message}{mark} `{command} --help` tells what is known", BAD_INPUT)
+            _fail(f"{message}{mark} see `{command} --help`", BAD_INPUT)
         except click.ClickException as error:
             _fail(error.format_message(), BAD_INPUT)
         except InputError as error:

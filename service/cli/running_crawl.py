@@ -46,7 +46,7 @@ def daemon(directory: Path, wait: float | None = None) -> Remote:
     if remote is None and wait is None and _begins(directory):
         remote = find_running(directory)
     if remote is None:
-        raise InputError(f"{directory}: no process works on it; start one with `xyro serve --data {directory}`")
+        raise InputError(f"{directory}: no process works on it; `xyro serve --data {directory}` starts one")
     return remote
 
 

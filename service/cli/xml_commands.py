@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too, tell
+from xyro.service.cli.options import as_json_too, tell, terminal_width
 from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.text import counted, printable
@@ -89,6 +89,7 @@ def get(reference: str, place: CrawlPlace, version: int | None, moment: str, out
 def versions(reference: str, place: CrawlPlace, as_json: bool) -> None:
     """List the versions of a document that are kept, oldest first."""
     from xyro.plugins.warehouse.documents_view import versions as look
+    from xyro.service.views.text_tables import url_lines
     from xyro.service.views.views import Views
 
     with _source(place) as source:
@@ -96,13 +97,16 @@ def versions(reference: str, place: CrawlPlace, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows))
         return
-    click.echo(f"{'version':>7}  {'read at':20}  {'until':20}  {'bytes':>11}  {'changed':>9}  {'verdict':11}  digest")
+    width = terminal_width()
+    head = f"{'version':>7} {'read at':20} {'until':20} {'bytes':>9} {'changed':>8} {'verdict':11}"
+    click.echo("\n".join(url_lines(f"{head} ", "digest", width)))
     for row in rows:
         changed = "-" if row["changed"] is None else f"{row['changed']:,}"
-        click.echo(
-            f"{row['version']:7d}  {row['read_at'] or '-':20}  {row['until'] or 'now':20}  {row['size']:11,}  "
-            f"{changed:>9}  {row['verdict']:11}  {row['digest']}"
+        line = (
+            f"{row['version']:7d} {row['read_at'] or '-':20} {row['until'] or 'now':20} {row['size']:9,} "
+            f"{changed:>8} {row['verdict']:11} "
         )
+        click.echo("\n".join(url_lines(line, row["digest"], width)))
 
 
 @xml.command()

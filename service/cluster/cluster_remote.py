@@ -91,8 +91,8 @@ async def exchange(
                 if (piece.headers or {}).get("Status") == NOBODY:
                     raise TimeoutError
             except TimeoutError:
-                fault = "no node of the cluster answers" if not expected else "the node that answered went away"
-                raise MachineError(f"{fault}; `xyro cluster` shows who is there: ask again") from None
+                fault = "nobody took the request" if not expected else "the node that answered went away"
+                raise MachineError(f"{fault}; `xyro cluster status` shows which nodes are there") from None
             patience = LOST_SECONDS
             number, status, headers, data, last = _unpacked_piece(piece.data)
             if number < 0:

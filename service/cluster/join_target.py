@@ -30,7 +30,8 @@ def join_target(text: str, ca: Path | None = None) -> tuple[str, Path | None]:
         url = (folder / URL_FILE).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"--join {text}: no URL such as nats://127.0.0.1:{PORT}, and no folder that `xyro hub` wrote ({error})"
+            f"--join {text}: neither a URL such as nats://127.0.0.1:{PORT} nor a folder that `xyro hub` wrote "
+            f"({URL_FILE}: {getattr(error, 'strerror', None) or 'not UTF-8'})"
         ) from error
     own = folder / CA_FILE
     return check_url(url), ca or (own if own.exists() else None)

@@ -15,6 +15,7 @@ from xyro.metadata.recovery import open_partition
 from xyro.service.node import crawl_file
 from xyro.wire.errors import InputError
 from xyro.wire.ids import HOME
+from xyro.wire.text import counted
 
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
@@ -64,8 +65,8 @@ class DataDir:
             raise InputError(f"{path}: not a data directory of Xyro (no p0000 in it); name another one with --data")
         if partitions is not None and partitions != len(folders):
             raise InputError(
-                f"{path}: has {len(folders)} partitions, not {partitions}: they are fixed when a crawl is created; "
-                f"leave --partitions out, or name another directory with --data"
+                f"{path}: has {counted(len(folders), 'partition')}, not {partitions}: their number is fixed when a "
+                f"crawl is created; leave --partitions out, or name another directory with --data"
             )
         return cls(path, _open(folders, bits, look), created)
 

@@ -97,7 +97,7 @@ def run(job: Job) -> Ended:
     if remote := run_file.Remote.find(job.data):
         raise InputError(
             f"{job.data}: in use by process {remote.pid}; `xyro submit URL --data {job.data}` hands it URLs, "
-            f"`xyro status --data {job.data}` shows it, and it ends by Ctrl-C or `kill {remote.pid}`"
+            f"`xyro status --data {job.data}` shows what it does, `xyro stop --data {job.data}` ends it"
         )
     open_files.make_room(settings, job.partitions or settings.crawl.partitions)
     os.umask(0o077)

@@ -327,8 +327,15 @@ class Node:
         return pages, unread
 
     async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
-        """Hand canonical URLs over; returns when they are on disk. Raises what a partition failed of."""
-        await self.commands.submit(Submit(tuple(urls), priority, seed))
+        """Hand canonical URLs over; returns when they are on disk. Raises what a partition failed of.
+
+        Seeds widen the scope of this node at once, too: their own partition may be another node's.
+        """
+        urls = tuple(urls)
+        if seed:
+            for url in urls:
+                self.scope.add_seed(url)
+        await self.commands.submit(Submit(urls, priority, seed))
 
     async def sow(self, seeds: Iterable[str]) -> None:
         """Begin or resume: seeds widen the scope, and those not yet read are ordered."""

@@ -42,7 +42,7 @@ COLUMNS = {
     "failures": "fails",
 }
 """numbers in a row of `xyro hosts`, and their headings"""
-TABLE = ("host", *COLUMNS, "site")
+TABLE = ("host", *COLUMNS, "held", "site")
 MOST_PAGES = 256
 """pages whose waiting links are looked through for a URL: some milliseconds each"""
 
@@ -117,8 +117,8 @@ def first_hosts(rows: Iterable[Mapping[str, Any]], count: int) -> list[dict[str,
 
 
 def hosts_table(rows: Sequence[Mapping[str, Any]], width: int = 0) -> str:
-    """Rows as text, a line each, and one for the [[sites]] entry that holds. width: columns of the terminal, 0 = no
-    bound; a name that does not fit is cut in the middle."""
+    """Rows as text, a line each; below it one where the host is paused or blocked, and one for its [[sites]] entry.
+    width: columns of the terminal, 0 = no bound; a name that does not fit is cut in the middle."""
     cells = [[f"{row[name]:,.0f}" for name in COLUMNS] for row in rows]
     wide = [max(map(len, column)) for column in zip(COLUMNS.values(), *cells, strict=True)]
     names = [printable(str(row["host"]), 260) for row in rows]
@@ -133,6 +133,8 @@ def hosts_table(rows: Sequence[Mapping[str, Any]], width: int = 0) -> str:
     lines = [line("host", COLUMNS.values())]
     for name, row, numbers in zip(names, rows, cells, strict=True):
         lines.append(line(name, numbers))
+        if row["held"]:
+            lines.append(f"    {row['held']}: `xyro resume {printable(name, 260)}` lifts it")
         if row["site"]:
             lines.append(f"    [[sites]] {middle_cut(printable(str(row['site']), 260), 66)}")
     return "\n".join(lines)

@@ -158,8 +158,8 @@ _GROWING = ("read", "leased", "queued")
 def importance_sentences(fields: dict[str, Any]) -> list[str]:
     """Format the fields as sentences."""
     found = [
-        f"Its importance is {fields['importance']:.4g}, between {fields['importance_low']:.4g} and "
-        f"{fields['importance_high']:.4g} on 95 of 100 pages; {settled_phrase(fields['convergence'])}, "
+        f"Its importance is {fields['importance']:.4g} (95 % interval: {fields['importance_low']:.4g} to "
+        f"{fields['importance_high']:.4g}). Over all pages, {settled_phrase(fields['convergence'])}; "
         f"{error_phrase(fields['error_bound'])}."
     ]
     if fields["trend"] is not None and fields.get("state", "read") in _GROWING:
@@ -169,7 +169,7 @@ def importance_sentences(fields: dict[str, Any]) -> list[str]:
         found.append(
             f"Its importance {'grew' if fields['trend'] > 0 else 'fell'}: {_percent(fields['trend'])} a turnover "
             f"({_percent(fields['trend_low'])} to {_percent(fields['trend_high'])}"
-            f"{')' if sure else ': it may be chance)'}{daily}."
+            f"{')' if sure else ', so it may be chance)'}{daily}."
         )
     return found
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from xyro.wire.text import printable
+from xyro.wire.text import figure, printable
 
 FARTHEST = 2.0
 ROOM, LEAST_ROOM = 40, 16
@@ -55,11 +55,9 @@ def pages_table(rows: Sequence[Mapping[str, Any]], by: str, width: int = 0) -> s
     lines = [f"{by:>10}  {beside:>{wide}}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"]
     for row in rows:
         shown = {"importance": row["importance"], "cash": row["cash"] / 65_536}
-        rate = "-" if row["change_rate"] is None else f"{row['change_rate']:.3g}"
-        line = (
-            f"{shown.get(by, row['score']):10.4g}  {shown[beside]:{wide}.{digits}g}  {row['reads']:5d}  {rate:>11}  "
-            f"{row['next_read'] or '-':20}  "
-        )
+        rate = "-" if row["change_rate"] is None else figure(row["change_rate"])
+        first, second = figure(shown.get(by, row["score"]), 4), figure(shown[beside], digits)
+        line = f"{first:>10}  {second:>{wide}}  {row['reads']:5d}  {rate:>11}  {row['next_read'] or '-':20}  "
         lines += url_lines(line, row["url"], width)
     if rows and by != "cash":
         values = rows[0]
@@ -78,8 +76,8 @@ def url_lines(line: str, url: str, width: int) -> list[str]:
 def settled_phrase(convergence: float) -> str:
     """Explain the bound of a residual, an L1 distance of importances of sum 1."""
     if convergence >= FARTHEST:
-        return "the importances have not settled yet"
-    return f"the importances have settled: links would move {convergence / 2:.1%} of them at most"
+        return "importance has not settled yet"
+    return f"importance has settled: one more pass along the links would move at most {convergence / 2:.1%} of it"
 
 
 def explained_fields(explanation: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,15 +89,15 @@ def explained_fields(explanation: Mapping[str, Any]) -> dict[str, Any]:
 def error_phrase(error: float) -> str:
     """Explain an error bound: L1, of importances of sum 1; any two of them are FARTHEST apart at most."""
     if error >= FARTHEST:
-        return "how far all importances together are off is not bounded yet"
-    return f"all importances together are off by {error:.3g} of their sum at most"
+        return "its error has no bound yet"
+    return f"at most {error / FARTHEST:.1%} of it lies on the wrong pages"
 
 
 def informative_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Select the fields that say something: no None, no counts of which none is above 0, no zeros of QUIET."""
     zero = {*UNSHOWN, *(name for name in QUIET if not values.get(name))}
     if "freshness" in values and values["freshness"] is None:
-        values = {**values, "freshness": "not known yet: too little was read again"}
+        values = {**values, "freshness": "not known yet: too few pages were read again to tell"}
         values |= dict.fromkeys(("freshness_model", "missed_changes"))  # the prior's, that no read has tested
     return {name: value for name, value in values.items() if name not in zero and _shown(value) not in ("-", "none")}
 
@@ -142,7 +140,8 @@ def sites_table(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         share = "-" if row["internal_share"] is None else f"{row['internal_share']:.0%}"
         lines.append(
-            f"{row['site_rank']:10.4g}  {row['external_inflow']:11.4g}  {share:>8}  {row['importance']:10.4g}  "
+            f"{figure(row['site_rank'], 4):>10}  {figure(row['external_inflow'], 4):>11}  {share:>8}  "
+            f"{figure(row['importance'], 4):>10}  "
             f"{row['pages']:8,}  {row['site']}"
         )
     return "\n".join(lines)

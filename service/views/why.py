@@ -14,7 +14,7 @@ from xyro.service.views.wait_reasons import wait_sentences
 from xyro.service.views.why_due import duration_text, host_sentences, interval_sentences, rate_sentence, retry_sentences
 from xyro.service.views.why_score import score_fields, score_parts, score_sentences
 from xyro.wire.ids import LocalPage, split
-from xyro.wire.text import stamp
+from xyro.wire.text import counted, stamp
 from xyro.wire.uses import signals
 
 
@@ -43,7 +43,7 @@ def _unknown(views: Views, url: str) -> list[str]:
             sentences = [f"A link of {parent} to it waits: `xyro why` of that page says for what."]
     scope = views.scope
     if reason := scope.why_refused(url) or scope.why_out(url, 0):
-        sentences.append(f"If it were met it would not be read: {_RULES.get(reason, reason)}.")
+        sentences.append(f"If a link to it were found, it would not be read: {_RULES.get(reason, reason)}.")
     return sentences
 
 
@@ -73,7 +73,7 @@ def _because(view: View, page: LocalPage, now: float) -> list[str]:
     for why in view.frontier.hooks.why:
         sentences += why(page, now)
     if (children := view.children(page)) is not None:
-        sentences.append(f"It shows {len(children)} links.")
+        sentences.append(f"It has {counted(len(children), 'link')}.")
     return sentences
 
 
@@ -82,26 +82,28 @@ def _state(view: View, page: LocalPage) -> str:
     if flags & LEASED:
         return "An order to read it is out."
     if flags & WANTED:
-        return "It was ordered: it is read as soon as its host may be."
+        return "It was ordered: it is read as soon as its host may be read."
     match state:
         case State.UNREAD:
             return "It is in scope and waits to be read."
         case State.READ:
-            refused = f" Its robots.txt refuses uses: {signals(row.refused)}." if row.refused else ""
+            refused = f" The robots.txt of its host refuses these uses: {signals(row.refused)}." if row.refused else ""
             return f"It was read last at {stamp(row.last_read)} (HTTP {row.status}).{_fault(row.fault)}{refused}"
         case State.ERROR:
             again = stamp(int(view.due[page]))
-            return f"Its last order failed temporarily ({row.error}); it is tried again at {again}."
+            return f"Its last read failed for now ({row.error}); it is tried again at {again}."
         case State.FAILED:
-            return f"Its last order failed for good ({row.error})."
+            return f"Its last read failed for good ({row.error})."
         case State.DEAD:
             again = duration_text(max(row.last_read - row.gone_since, 0.0))
-            return f"It is dead: 404 or 410 at {stamp(row.gone_since)}, and still {again} later."
+            return f"It is dead: it answered 404 or 410 at {stamp(row.gone_since)}, and again {again} later."
         case State.DISALLOWED if row.error == "content-signal":
             refused = signals(row.refused)
-            return f"robots.txt of its host refuses all that it would be read for (Content-Signal: {refused})."
+            return (
+                f"The robots.txt of its host refuses every use that this crawl has for it (Content-Signal: {refused})."
+            )
         case State.DISALLOWED:
-            return "robots.txt of its host forbids it."
+            return "The robots.txt of its host forbids it."
         case _:
             reason = view.why_out(page, view.url(page)) or "out-of-scope"
             return f"It is never read: {_RULES.get(reason, reason)}."
@@ -112,8 +114,8 @@ def _fault(fault: str) -> str:
         case "":
             return ""
         case "too-large":
-            return " Its body was cut at [fetch] max_body: links behind it are not known."
+            return " Its body was cut at [fetch] max_body: links behind the cut are not known."
         case "truncated":
-            return " Its body ended early: links behind it are not known."
+            return " Its body ended early: links behind its end are not known."
         case _:
-            return f" Its body as the loader found it: {fault}."
+            return f" Its body has a fault: {fault}."

@@ -11,7 +11,7 @@ from xyro.metadata.states import HASTENED, State
 from xyro.refresh.rate_belief import quantile
 from xyro.service.views.views import View
 from xyro.wire.ids import LocalPage
-from xyro.wire.text import stamp
+from xyro.wire.text import figure, stamp
 from xyro.wire.urls import authority
 
 _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
@@ -34,9 +34,9 @@ def rate_sentence(row: RefreshRow) -> str:
     seen = "once" if row.changes == 1 else f"{row.changes:,} times"
     reads = "once" if row.reads == 1 else f"{row.reads:,} times"
     low, high = (float(quantile(row.belief.shares(), share)) for share in (0.05, 0.95))
-    sure = f"nine times in ten such a page changes {low:.2g} to {high:.2g} times"
-    read_by = f" It is read as if it were {row.capped:.3g} (rate_cap)." if row.capped else ""
-    return f"It was read {reads} and changed {seen}: about {row.rate:.3g} changes a day ({sure}).{read_by}"
+    sure = f"90 % interval: {figure(low, 2)} to {figure(high, 2)}"
+    read_by = f" Its reads are planned for {figure(row.capped)} changes a day (rate_cap)." if row.capped else ""
+    return f"It was read {reads} and changed {seen}: about {figure(row.rate)} changes a day ({sure}).{read_by}"
 
 
 def interval_sentences(view: View, page: LocalPage, row: RefreshRow, now: float) -> Iterator[str]:
@@ -44,22 +44,22 @@ def interval_sentences(view: View, page: LocalPage, row: RefreshRow, now: float)
     scheduler, due = view.frontier.scheduler, int(view.due[page])
     if not scheduler.schedule.refreshing:
         state = "This crawl does not refresh" if view.frontier.now else "Nothing runs now"
-        yield f"{state}, so it has no next read; `xyro serve` or `crawl --refresh` dates it anew, and reads it again."
+        yield f"{state}, so it has no next read; `xyro serve` or `xyro crawl --refresh` plans one."
         return
     bandwidth = scheduler.bandwidth
     if not row.weight and bandwidth.rules.least:
         yield (
-            f"Its importance is below min_importance ({bandwidth.rules.least:g}): it is not read again, but looked at "
-            f"anew {stamp(due)}."
+            f"Its importance is below min_importance ({bandwidth.rules.least:g}), so it is not read again. This is "
+            f"checked again at {stamp(due)}."
         )
         return
     interval = scheduler.bandwidth.of_row(page, row)
     between = duration_text(interval.seconds)
-    yield f"{_TERMS[interval.term](view, interval.seconds)} That makes {between} between two reads."
+    yield f"{_TERMS[interval.term](view, interval.seconds)} It is read every {between}."
     if view.flags[page] & HASTENED:
-        yield f"What is known beside its rate (a claim, a regular change, a cluster) sets its next read: {stamp(due)}."
+        yield f"Its next read is due at {stamp(due)}: a claim of its site, a regular change or a cluster sets it."
     elif due:
-        yield f"Its next read is due {stamp(due)}."
+        yield f"Its next read is due at {stamp(due)}."
 
 
 def _policy(view: View, seconds: float) -> str:
@@ -76,17 +76,15 @@ def _policy(view: View, seconds: float) -> str:
 
 _TERMS: dict[str, Any] = {
     "policy": _policy,
-    "floor": lambda view, seconds: "It would be read more often but for min_interval.",
+    "floor": lambda view, seconds: "Without [refresh] min_interval it would be read more often.",
     "chance": lambda view, seconds: (
-        f"Sooner, the chance of a change is below least_chance ({view.frontier.settings.refresh.least_chance:g})."
+        f"It is read when a change has become likely: least_chance is {view.frontier.settings.refresh.least_chance:g}."
     ),
-    "ceiling": lambda view, seconds: "It would be read less often, or never, but for max_interval.",
-    "hopeless": lambda view, seconds: (
-        "It changes too fast to be kept fresh (hopeless): it is read every hopeless_interval instead."
-    ),
-    "site-floor": lambda view, seconds: "It would be read more often but for min_interval of its [[sites]] entry.",
+    "ceiling": lambda view, seconds: "Without [refresh] max_interval it would be read less often, or never.",
+    "hopeless": lambda view, seconds: "It changes too fast to be kept fresh (hopeless).",
+    "site-floor": lambda view, seconds: "Without min_interval of its [[sites]] entry it would be read more often.",
     "site-ceiling": lambda view, seconds: (
-        "It would be read less often, or never, but for max_interval of its [[sites]] entry."
+        "Without max_interval of its [[sites]] entry it would be read less often, or never."
     ),
     "importance": lambda view, seconds: "Its importance is below min_importance.",
 }
@@ -98,21 +96,21 @@ def host_sentences(view: View, page: LocalPage, now: float) -> Iterator[str]:
     scheduler = view.frontier.scheduler
     clock = view.partition.hosts.clocks.get(number)
     if clock is not None and clock.hold:
-        yield f"Host {host} is {clock.hold} by a person."
+        yield f"Somebody has {clock.hold} host {host}: `xyro resume {host}` lifts it."
     elif clock is not None and clock.next_at > now:
         yield f"Host {host} is left alone until {stamp(clock.next_at)} ({clock.failures} failures in a row)."
     if not view.frontier.now:  # a stopped crawl: nobody has asked the calendar yet
         scheduler.host_limits.renew(now)
     shut = scheduler.host_limits.until.get(number)
     if shut is not None and shut[1] == "blackout":
-        yield f"Host {host} is in a blackout until {stamp(shut[0])}: nothing of it is read, whoever orders it."
+        yield f"Host {host} is in a blackout until {stamp(shut[0])}: none of its pages is read, ordered or not."
     elif shut is not None and shut[1] == "budget":
         yield f"The budget of host {host} ([[budgets]]) is used up until {stamp(shut[0])}."
     mask = view.partition.hosts.masks.get(number)
     if mask is not None and mask.vendor:
         yield (
             f"Host {host} shows a challenge ({mask.vendor}) in place of its pages, {mask.times} in a row since "
-            f"{stamp(mask.since)}: all of it is left alone until {stamp(mask.until)}, and what is known of it stays."
+            f"{stamp(mask.since)}: none of its pages is read until {stamp(mask.until)}, what is known stays."
         )
     used = scheduler.host_limits.used(number)
     if used is not None:
@@ -123,6 +121,6 @@ def retry_sentences(view: View, page: LocalPage) -> Iterator[str]:
     """Say when a page that no policy refreshes is tried again."""
     state, due = State(int(view.state[page])), int(view.due[page])
     if state in (State.FAILED, State.DISALLOWED) and due and view.frontier.scheduler.schedule.refreshing:
-        yield f"It is tried once more {stamp(due)}."
+        yield f"It is tried again at {stamp(due)}."
     if state is State.UNREAD and view.frontier.scheduler.gamma.auto:
         yield f"Discovery gets {view.frontier.scheduler.gamma.percent:.0f} % of the orders now (gamma = auto)."

@@ -288,8 +288,8 @@ for place in [*footer, *chance.sample(index, 60), *chance.sample(range(size - 15
 
 
 def test_a_compaction_takes_no_damaged_block_for_a_true_one(tmp_path):
-    """LevelDB writes its tables anew in a thread of its own: without a look at checksums there, damage gets true ones, rows
-    go without a word, and a length out of a damaged index is more memory than there is, which ends the process."""
+    """LevelDB writes its tables anew in a thread of its own: without a look at checksums there, damage gets true ones,
+    rows go without a word, and a length out of a damaged index is more memory than there is, which ends the process."""
     for i in range(4):  # each opening makes a table of what the last one wrote
         store = Store.open(tmp_path / "sound", create=True)
         write(store, **{f"{k:04}": os.urandom(200) for k in range(i, 1_000, 4)})

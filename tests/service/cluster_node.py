@@ -23,7 +23,8 @@ from xyro.wire.clock import SystemClock
 
 
 def main(url: str, data: str, delay: str, share: str, seed: str, deadly: str) -> None:
-    options = {"crawl.scope": "any", "politeness.delay": float(delay), "fetch.only_net": ("127.0.0.0/8",)}
+    scope = os.environ.get("XYRO_CRAWL__SCOPE", "any")
+    options = {"crawl.scope": scope, "politeness.delay": float(delay), "fetch.only_net": ("127.0.0.0/8",)}
     options["cluster.join"] = url
     settings = load((SERVE,), os.environ, options)
     set_up("info", "text")

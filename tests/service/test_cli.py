@@ -127,7 +127,7 @@ def test_top_is_sorted_and_limited(crawled, by):
     later = said("top", "--data", data, "-n", 7, "--by", by)  # staleness grows, and places change with it
     told = [line.split()[-1] for line in table[1:8]]
     assert told in [[row["url"] for row in rows] for rows in (best, later)]
-    assert all(line.startswith("the importances have ") for line in table[8:])
+    assert all(line.startswith("importance has ") for line in table[8:])
 
 
 def test_why_explains_what_is_read_what_is_not_and_what_is_unknown(crawled, web):
@@ -219,7 +219,7 @@ BAD = {
     "scope": (["crawl", SEED, "--scope", "galaxy"], ["--scope", "domain", "--help"]),
     "partitions": (["crawl", SEED, "--partitions", "0"], ["--partitions", "1<=x<=4096"]),
     "option": (["crawl", SEED, "--deley", "1"], ["--deley", "xyro crawl --help"]),
-    "command": (["crwal"], ["crwal", "Did you mean 'crawl'? `xyro --help`"]),
+    "command": (["crwal"], ["crwal", "Did you mean 'crawl'? see `xyro --help`"]),
     "file as directory": (["crawl", SEED, "--data", "file"], ["file", "--data"]),
     "not a crawl": (["crawl", SEED, "--only-net", "127.0.0.0/8", "--data", "."], ["no p0000"]),
     "no such config": (["crawl", SEED, "--config", "none.toml"], ["none.toml", "--config"]),
@@ -273,7 +273,7 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path):
 def test_other_partitions_are_refused_on_resume(crawled):
     for words, environment in (["--partitions", 4], {}), ([], {"XYRO_CRAWL__PARTITIONS": "4"}):
         done = xyro("crawl", *LOOPBACK, "--data", crawled[0], *words, **environment)
-        assert done.returncode == 2 and "1 partitions, not 4" in done.stderr
+        assert done.returncode == 2 and "1 partition, not 4" in done.stderr
 
 
 def test_partitions_of_a_new_crawl_may_come_from_settings(web, tmp_path):

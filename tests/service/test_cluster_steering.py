@@ -24,6 +24,31 @@ def partitions(cluster) -> list[list[int]]:
     return [node["partitions"] for node in status(cluster)["nodes"]]
 
 
+def test_the_cluster_is_named_before_or_behind_a_command_and_help_needs_none():
+    url = "nats://127.0.0.1:9"
+    for words in (("--join", url, "status"), ("status", "--join", url), ("drain", "2", "--join", url)):
+        done = xyro("cluster", *words)
+        assert done.returncode == 3 and f"{url}: no broker answers there" in done.stderr, words
+    assert xyro("cluster", "move", "--help").returncode == 0
+    done = xyro("cluster", "status")
+    assert done.returncode == 2 and "--join URL" in done.stderr
+
+
+def test_seeds_of_all_nodes_widen_the_scope_of_the_node_that_is_asked(tmp_path):
+    """Each host is a place of its own: what was submitted to another node's host was called out of scope."""
+    with running(pages=96, hosts=6, seed=5, rate_median=0.0) as web, running_cluster(tmp_path, delay=0.05) as cluster:
+        cluster.settings["XYRO_CRAWL__SCOPE"] = "host"
+        cluster.start(1), cluster.start(2)
+        cluster.balanced(8, 8)
+        port = web.entry.rstrip("/").rpartition(":")[2]
+        seeds = [f"http://127.1.0.{host}:{port}/" for host in range(1, 7)]
+        done = xyro("submit", *seeds, "--join", cluster.broker.url)
+        assert (done.returncode, done.stdout) == (0, "6 accepted, 0 refused\n"), done.stderr
+        cluster.complete(6)
+        states = {url: state for url, (state, *_) in cluster.pages().items()}
+        assert {states[seed] for seed in seeds} == {"read"}
+
+
 @pytest.mark.long
 def test_a_node_drains_and_is_forgotten_a_partition_is_sent_and_a_bucket_adopted(tmp_path):
     log_path = tmp_path / "log"

@@ -24,13 +24,13 @@ SAID = {"importance": 2.0, "importance_low": 1.0, "importance_high": 4.0, "conve
 
 def test_a_bound_that_holds_of_any_two_is_none():
     assert FARTHEST == confidence.FARTHEST
-    assert "not bounded" in error_phrase(FARTHEST)
-    assert "0.25 of their sum" in error_phrase(0.25)
+    assert "no bound yet" in error_phrase(FARTHEST)
+    assert "at most 12.5% of it lies on the wrong pages" in error_phrase(0.25)
 
 
 def test_how_far_the_importances_have_settled_is_said_in_words():
-    assert settled_phrase(FARTHEST) == "the importances have not settled yet"
-    assert "links would move 12.5% of them at most" in settled_phrase(0.25)
+    assert settled_phrase(FARTHEST) == "importance has not settled yet"
+    assert "along the links would move at most 12.5% of it" in settled_phrase(0.25)
 
 
 def test_a_page_that_never_changed_has_no_last_change():
@@ -73,8 +73,12 @@ def test_hosts_fit_into_eighty_columns():
     row = {"read": 4_389, "orders": 5_008, "unread": 12_345, "most_unread": 320_512, "poor": 70_000, "credit": 613.2,
            "introduced": 1_234, "waiting": 98_765, "failures": 12}  # fmt: skip
     name = "a-host-of-a-very-long-name.below.another-name.example.org:8080"
-    rows = [{"host": name, **row, "site": None}, {"host": "b.example", **row, "site": "*.example"}]
-    head, first, second, site = hosts_table(rows, 80).splitlines()
+    rows = [
+        {"host": name, **row, "site": None, "held": None},
+        {"host": "b.example", **row, "site": "*.example", "held": "paused"},
+    ]
+    head, first, second, held, site = hosts_table(rows, 80).splitlines()
+    assert held == "    paused: `xyro resume b.example` lifts it"
     assert {len(head), len(first), len(second)} == {80} and "…" in first and first.startswith("a-host")
     assert head.split() == ["host", *COLUMNS.values()] and len(second.split()) == len(head.split())
     assert site == "    [[sites]] *.example" and name in hosts_table(rows)
@@ -95,6 +99,12 @@ def test_two_columns_of_top_never_say_the_same(by, names, figures):
     head, line, *_ = pages_table([row], by).splitlines()
     assert head.split()[:2] == names and line.split()[:2] == figures
     assert head.index(" url") == line.index(" http")
+
+
+def test_large_numbers_are_written_out():
+    page = {"url": "u", "importance": 12_345.6, "cash": 0, "reads": 1, "score": 1, "change_rate": 6_857.3}
+    row = {**page, "next_read": None, "convergence": 2.0, "error_bound": 2.0}
+    assert pages_table([row], "importance").splitlines()[1].split() == ["12,350", "0", "1", "6,860", "-", "u"]
 
 
 def test_names_of_fields_end_in_one_column():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.wire.text import ELLIPSIS, counted, printable
+from xyro.wire.text import ELLIPSIS, counted, figure, printable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 
@@ -68,3 +68,12 @@ def test_one_safe_line_within_the_limit(text: str, limit: int) -> None:
 @pytest.mark.parametrize("number, said", [(0, "0 pages"), (1, "1 page"), (2, "2 pages"), (1234, "1,234 pages")])
 def test_one_alone_is_no_plural(number: int, said: str) -> None:
     assert counted(number, "page") == said
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0"), (0.02714, "0.0271"), (44.23, "44.2"), (999.6, "1,000"), (6857.3, "6,860"), (-1e6, "-1,000,000"),
+     (1.5e-7, "1.5e-07"), (float("inf"), "inf")],
+)  # fmt: skip
+def test_figures_have_so_many_digits_and_no_exponent_above_one(value, shown):
+    assert figure(value) == shown
