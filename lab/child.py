@@ -16,7 +16,8 @@ import xyro
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError
 
-READY_SECONDS = 60.0
+READY_SECONDS = 300.0
+"""for one that makes all its answers first; one that fails ends by itself"""
 STOP_SECONDS = 10.0
 
 
@@ -38,11 +39,14 @@ def environment() -> dict[str, str]:
 @contextmanager
 def running(module: str = "xyro.lab.web.server", **options: object) -> Iterator[Running]:
     """Runs `python -m MODULE --option value ...` until the block ends: `with running(pages=500, hosts=4) as web:`.
+    An option that is True is a flag.
 
     The child is stopped by its own process id, with SIGKILL if SIGTERM does not do within STOP_SECONDS. Raises
     MachineError where it does not listen within READY_SECONDS.
     """
-    arguments = [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
+    arguments: list[str] = []
+    for name, value in options.items():
+        arguments += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
     child = subprocess.Popen(  # noqa: S603  # our own interpreter, our own module
         [sys.executable, "-m", module, *arguments],
         stdout=subprocess.PIPE,

@@ -2,6 +2,7 @@
 
     speed_lab.py    the command
     crawl_speed.py  `latency` and `pages`: whole crawls
+    tls_speed.py    `tls`: a crawl of pages as large as real ones, over TLS
     ram_speed.py    `ram`: a known URL in RAM, links a second into the frontier
     scale_speed.py  `scale`: a directory that grows to millions of known URLs; scale_web.py, its computed web;
                     scale_looks.py, looks at it, stopped and running

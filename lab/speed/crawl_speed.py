@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import statistics
 import tempfile
 from collections import Counter, defaultdict
@@ -22,6 +23,7 @@ from xyro.lab.child import running
 from xyro.lab.speed.measures import (
     MIB,
     Lag,
+    Part,
     Sampler,
     cpu_seconds,
     lag_meter,
@@ -116,9 +118,10 @@ def _settings(concurrency: int, scope: Scope = "any", max_pages: int = 0) -> Set
     )
 
 
-def _in_new_directory(
+def in_new_directory(
     measure: Callable[[Path, Sequence[str], Settings], Coroutine[Any, Any, T]], seeds: Sequence[str], settings: Settings
 ) -> T:
+    """Measure a crawl in a new directory, which is deleted."""
     with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
         return uvloop.run(measure(Path(directory) / "data", seeds, settings))
 
@@ -146,7 +149,7 @@ def latency(hosts: int, latency: float, per_host: int, runs: int) -> None:
     settings = _settings(hosts)
     with running(pages=hosts * per_host, hosts=hosts, latency=latency, rate_median=0.0) as web:
         seeds = [f"http://{address_of(host)}:{web.port}/" for host in range(hosts)]
-        done = [_in_new_directory(_slow, seeds, settings) for _ in range(runs)]
+        done = [in_new_directory(_slow, seeds, settings) for _ in range(runs)]
     say(f"{hosts} hosts, one connection each, {latency} s before each answer, {done[0].reads:,} reads, {runs} runs")
     say(f"  pages/s, steady      {spread([run.steady for run in done])}; hosts / latency = {hosts / latency:,.0f}")
     say(f"  pages/s, whole crawl {spread([run.reads / run.seconds for run in done])}")
@@ -206,15 +209,16 @@ def pages(seed: str, scope: Scope, max_pages: int, runs: int) -> None:
         if not seed:
             seed = stack.enter_context(running(pages=4000, hosts=8, size=28_000, rate_median=0.0)).entry
         settings = _settings(FetchSettings().concurrency, scope, max_pages)
-        done = [_in_new_directory(_read, [canonical(seed)], settings) for _ in range(runs)]
-        floor = [uvloop.run(_bare(done[-1].urls)) for _ in range(runs)]
+        done = [in_new_directory(read, [canonical(seed)], settings) for _ in range(runs)]
+        floor = [uvloop.run(bare(done[-1].urls)) for _ in range(runs)]
     _tell_pages(seed, done, floor)
 
 
-async def _read(directory: Path, seeds: Sequence[str], settings: Settings) -> Read:
+async def read(directory: Path, seeds: Sequence[str], settings: Settings, part: Part = part_of) -> Read:
+    """Crawl `seeds` in a new directory, and tell what it cost."""
     clock = SystemClock()
     used, began = cpu_seconds(), clock.monotonic()
-    with Sampler(part_of) as sampler:
+    with Sampler(part) as sampler:
         async with crawling(directory, seeds, settings) as single:
             threads = thread_seconds()
             await single.finished()
@@ -239,13 +243,17 @@ def _parts(samples: Counter[str], threads: dict[str, float], used: float) -> dic
     return dict(parts)
 
 
-async def _bare(urls: Sequence[str]) -> float:
+async def bare(urls: Sequence[str], tls: ssl.SSLContext | None = None) -> float:
     """CPU seconds of reading `urls` with aiohttp: a connection a host, bodies read, nothing else."""
     hosts: dict[str, list[str]] = defaultdict(list)
     for url in urls:
         hosts[authority(url)].append(url)
     used = cpu_seconds()
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session, asyncio.TaskGroup() as group:
+    connector = aiohttp.TCPConnector(ssl=tls or True, limit=0)
+    async with (
+        aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
+        asyncio.TaskGroup() as group,
+    ):
         for own in hosts.values():
             group.create_task(_get_all(session, own))
     return cpu_seconds() - used

@@ -1,9 +1,10 @@
-"""The benchmarks: `xyro lab speed ram | latency | pages | plan | scale | text | xml`. Everything stays on loopback;
-data is deleted, but for what `scale` is told to keep.
+"""The benchmarks: `xyro lab speed ram | latency | pages | tls | plan | scale | text | xml`. Everything stays on
+loopback; data is deleted, but for what `scale` is told to keep.
 
 ram        bytes of RAM per known URL, links/s into the frontier, us per page
 latency    many slow hosts at once: pages/s, RSS, event-loop lag
 pages      CPU per page and where it goes
+tls        the web as it is: large pages, coded, over TLS, connections that servers close
 plan       what it costs to choose the pages to refresh out of millions, and to remember when
 scale      what it costs to know ten million URLs: links, turns, memory, opening, looks, the event loop meanwhile
 text       main texts beside what people marked, and a page's time, by ours and by other libraries
@@ -24,7 +25,7 @@ from xyro.wire.errors import XyroError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, 1 where a limit does not hold, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="xyro lab speed", description="What a crawl costs, measured on loopback.")
-    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|plan|scale|text|xml")
+    names = parser.add_subparsers(dest="name", required=True, metavar="ram|latency|pages|tls|plan|scale|text|xml")
     ram = names.add_parser("ram", help="RAM per known URL, links/s into the frontier, us per page")
     ram.add_argument("--urls", type=_counting, default=2_000_000, help="known URLs at the end [2000000]")
     ram.add_argument("--group", type=_counting, default=50, help="reports a commit group [50]")
@@ -39,6 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pages.add_argument("--scope", choices=("host", "domain", "any"), default="any", help="[any]")
     pages.add_argument("--max-pages", type=int, default=0, help="[0: all]")
     pages.add_argument("--runs", type=_counting, default=3, help="[3]")
+    tls = names.add_parser("tls", help="pages as large as real ones, over TLS: pages/s, handshakes, CPU by part")
+    tls.add_argument("--pages", type=_counting, default=8000, help="URLs; 45 kB of the server's RAM each [8000]")
+    tls.add_argument("--hosts", type=_counting, default=400, help="[400]")
+    tls.add_argument("--delay", type=float, default=0.5, help="seconds between reads of a host [0.5]")
+    tls.add_argument("--latency", type=float, default=0.02, help="seconds before each answer [0.02]")
+    tls.add_argument("--client", choices=("fast", "aiohttp"), default="fast", help="[fast]")
+    tls.add_argument("--seconds", type=float, default=0.0, help="after which the crawl ends [0: all pages]")
+    tls.add_argument("--runs", type=_counting, default=1, help="[1]")
     plan = names.add_parser("plan", help="choosing what to refresh out of millions of pages; RAM a page for it")
     plan.add_argument("--pages", type=_counting, default=10_000_000, help="known pages [10000000: what limits are for]")
     plan.add_argument("--orders", type=_counting, default=10_000, help="pages chosen [10000]")
@@ -85,6 +94,10 @@ def _run(name: str, options: dict[str, Any]) -> int:
         from xyro.lab.speed.scale_speed import scale
 
         scale(options["urls"], options["data"], not options["no_looks"])
+    elif name == "tls":
+        from xyro.lab.speed.tls_speed import tls
+
+        tls(**options)
     elif name == "plan":
         from xyro.lab.speed.plan_speed import plan
 

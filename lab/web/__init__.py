@@ -7,6 +7,8 @@
     web.py          these together: links, versions, states of a page at a time
     prose.py, render.py, render_xml.py              the bytes of a page
     document_parts.py   what documents need beyond their DTDs: external entities, sound, slow, missing, looping
+    padding.py      sizes of real pages, and what fills them    codings.py      br, gzip, zstd
+    certificates.py     an authority, and what hosts show over TLS
     truth.py        what a perfect crawler would know: URLs, links, importance, change rates
     answers.py      HTTP over it, without sockets   server.py       on loopback addresses, `xyro lab web`
     scripted.py     a site apart from all this: pages that change at listed times; news_site.py: one of news

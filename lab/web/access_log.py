@@ -1,6 +1,8 @@
 """The access log of the rig: one line a request, tab-separated, in the words of nginx.
 
 time, host, method, status, type, bytes of body, connection, requests on it, user agent, URI
+
+A TLS handshake is a line, too: its method is TLS, its type `new` or `resumed`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
 """Requests in, responses out: HTTP's rules over the computed web, without sockets and without a clock.
 
 Validators are true by default (ETag names page and version, Last-Modified the second of the last change); hosts of
-another Manner send none, or lie. Whole responses are kept until their page changes, up to a bound in bytes.
+another Manner send none, or lie. Whole responses are kept until their page changes, up to a bound in bytes; of a
+web over TLS they are kept in the coding that they are sent in.
 """
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
 
-from xyro.lab.web import document_parts
+from xyro.lab.web import codings, document_parts
 from xyro.lab.web.changes import ChangeState
 from xyro.lab.web.render import Rendered, render
 from xyro.lab.web.web import Manner, Web
@@ -19,6 +22,8 @@ from xyro.lab.web.web import Manner, Web
 CACHE_BYTES = 64 << 20
 OVERHEAD = 600
 """bytes of an entry beside its body, about"""
+ALL = "br, gzip, zstd"
+"""Accept-Encoding of most clients"""
 _VALIDATED = 200
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
@@ -64,10 +69,14 @@ class Answers:
     def __init__(self, web: Web, cache_bytes: int = CACHE_BYTES) -> None:
         self.web = web
         self._bound = cache_bytes
-        self._rendered: OrderedDict[int, _Rendered] = OrderedDict()
+        self._rendered: OrderedDict[tuple[int, str], _Rendered] = OrderedDict()
+        """(page, coding) -> response"""
         self._bytes = 0
         self._robots: dict[int, Response] = {}
         self._manners: dict[int, Manner] = {}
+        self._wishes = [
+            codings.preferred(web.shape.seed, host) for host in range(web.shape.hosts if web.shape.tls else 0)
+        ]
 
     def answer(self, host: int, request: Request, t: float) -> Response:
         """The response of a host (number) at time t. For HEAD it is that of GET; the caller leaves the body away."""
@@ -80,11 +89,17 @@ class Answers:
             return _part(self.web, *part)
         if page < 0:
             return _plain(404, "no such page\n")
-        manner = self._manners.get(host) or self._manners.setdefault(host, self.web.manner(host))
-        if manner is Manner.LYING and self.web.status(page) == _VALIDATED:
+        if self._manner(host) is Manner.LYING and self.web.status(page) == _VALIDATED:
             return self._lie(page, t)
-        rendered = self._page(page, manner, t)
+        rendered = self._page(page, self._coding(host, request.headers.get("accept-encoding", "")), t)
         return rendered.unchanged if _not_modified(request, rendered, t) else rendered.full
+
+    def prepare(self, t: float) -> None:
+        """Make the answers that most clients get at time t, as many as find room."""
+        keys = [(page, self._coding(self.web.host(page), ALL)) for page in range(self.web.shape.pages)]
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            for key, rendered in zip(keys, threads.map(lambda key: self._made(key[0], key[1], t), keys), strict=True):
+                self._store(key, rendered)
 
     def delay(self, host: int, request: Request) -> float:
         """Seconds that this answer takes."""
@@ -96,21 +111,35 @@ class Answers:
             self._robots[host] = _plain(200, self.web.robots(host))
         return self._robots[host]
 
-    def _page(self, page: int, manner: Manner, t: float) -> _Rendered:
-        rendered = self._rendered.get(page)
+    def _manner(self, host: int) -> Manner:
+        return self._manners.get(host) or self._manners.setdefault(host, self.web.manner(host))
+
+    def _coding(self, host: int, accepted: str) -> str:
+        return codings.chosen(self._wishes[host], accepted) if self._wishes else ""
+
+    def _page(self, page: int, coding: str, t: float) -> _Rendered:
+        key = page, coding
+        rendered = self._rendered.get(key)
         if rendered is not None and rendered.state.since <= t < rendered.state.until:
-            self._rendered.move_to_end(page)
+            self._rendered.move_to_end(key)
             return rendered
-        if rendered is not None:
-            self._drop(page)
-        rendered = self._rendered[page] = _keep(self.web, page, manner, t)
+        return self._store(key, self._made(page, coding, t))
+
+    def _made(self, page: int, coding: str, t: float) -> _Rendered:
+        return _keep(self.web, page, coding, self._manner(self.web.host(page)), t)
+
+    def _store(self, key: tuple[int, str], rendered: _Rendered) -> _Rendered:
+        """Keep a response in the place of an older one, and drop those that were not asked for longest."""
+        if key in self._rendered:
+            self._drop(key)
+        self._rendered[key] = rendered
         self._bytes += len(rendered.full.body) + OVERHEAD
         while self._bytes > self._bound and len(self._rendered) > 1:
             self._drop(next(iter(self._rendered)))
         return rendered
 
-    def _drop(self, page: int) -> None:
-        self._bytes -= len(self._rendered.pop(page).full.body) + OVERHEAD
+    def _drop(self, key: tuple[int, str]) -> None:
+        self._bytes -= len(self._rendered.pop(key).full.body) + OVERHEAD
 
     def _lie(self, page: int, t: float) -> Response:
         rendered = render(self.web, page, t)
@@ -125,14 +154,18 @@ def _part(web: Web, way: document_parts.Way, number: int) -> Response:
     return _response(Rendered(302 if target else 200, document_parts.MIME, body, target))
 
 
-def _keep(web: Web, page: int, manner: Manner, t: float) -> _Rendered:
+def _keep(web: Web, page: int, coding: str, manner: Manner, t: float) -> _Rendered:
     state, rendered = web.state(page, t), render(web, page, t)
     etag = last_modified = ""
     if manner is Manner.HONEST and rendered.status == _VALIDATED:
         etag, last_modified = f'"p{page}-v{state.version}"', formatdate(int(state.modified), usegmt=True)
     validators = _validators(etag, last_modified) if etag else ""
+    extra = validators
+    if coding and len(rendered.body) >= codings.LEAST:
+        rendered = replace(rendered, body=codings.coded(coding, rendered.body))
+        extra += f"Content-Encoding: {coding}\r\nVary: Accept-Encoding\r\n"
     return _Rendered(
-        state, etag, last_modified, _response(rendered, validators), Response(304, "", f"{validators}\r\n".encode())
+        state, etag, last_modified, _response(rendered, extra), Response(304, "", f"{validators}\r\n".encode())
     )
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from xyro.lab.web import render_xml
 from xyro.lab.web.chance import mix, unit
+from xyro.lab.web.padding import padding, size_of
 from xyro.lab.web.places import Doc
 from xyro.lab.web.prose import prose
 from xyro.lab.web.web import Link, Web
@@ -23,6 +24,8 @@ _PLAIN_SPELLINGS = SPELLINGS - 1
 """the last one has a fragment, which a Location should not have"""
 _NAV = 4
 """links that stand in the navigation; the others stand in the text"""
+_FRAME = 900
+"""bytes of a page beside its body, about"""
 _PARAGRAPH = 600
 """bytes of prose in a paragraph"""
 _TYPES = {
@@ -84,7 +87,7 @@ def spelling(web: Web, page: int, target: int, way: int) -> str:
     path = web.places.path(target) + ("#top" if way == SPELLINGS - 1 else "")
     if web.host(page) != web.host(target):
         origin = web.origin_of(web.host(target))
-        return (origin[5:] if way == 0 else origin) + path
+        return (origin[origin.index("//") :] if way == 0 else origin) + path
     if way == 0:
         return web.origin_of(web.host(target)) + path
     if way <= 3 or len(path) < 6:  # "/" and "/#top" have no shorter form
@@ -102,13 +105,24 @@ def _html(web: Web, page: int, t: float) -> str:
     title, day = words.title(page), datetime.fromtimestamp(int(state.modified), UTC)
     extra = _extra(web, page)
     body = "\n".join(_paragraphs(web, page, state.version, anchors[_NAV:]))
+    styles, markup, scripts = _padding(web, page, len(body))
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n{extra}</head>\n'
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"<title>{title}</title>\n{extra}{styles}</head>\n"
         f"<body>\n<!-- <a href='/not/a/link.html'>old</a> -->\n<nav>{' | '.join(anchors[:_NAV])}</nav>\n"
-        f"<main>\n<h1>{title}</h1>\n<p>Revision {state.version}, {day:%d %B %Y %H:%M:%S}.</p>\n{body}\n</main>\n"
+        f"<main>\n<h1>{title}</h1>\n<p>Revision {state.version}, {day:%d %B %Y %H:%M:%S}.</p>\n"
+        f"{body}\n{markup}</main>\n"
         f'<footer><a href="mailto:editor@lab.example">Write to us</a> <a href="javascript:print()">Print</a></footer>\n'
-        "<script>document.title += \"<a href='/not/a/link.html'>\";</script>\n</body>\n</html>\n"
+        f"<script>document.title += \"<a href='/not/a/link.html'>\";</script>\n{scripts}</body>\n</html>\n"
     )
+
+
+def _padding(web: Web, page: int, body: int) -> tuple[str, str, str]:
+    """Styles, markup and scripts that fill a page of `body` bytes up to its size as a page of the web."""
+    if not web.shape.median:
+        return "", "", ""
+    size = size_of(web.shape.seed, page, web.shape.median)
+    return padding(web.shape.seed, page, max(0, size - body - _FRAME))
 
 
 def _extra(web: Web, page: int) -> str:

@@ -6,7 +6,8 @@
     xyro lab web --pages 20000 --hosts 40 --port 8080 --truth truth.npz
 
 Each host listens on its own address (127.1.x.y), so politeness per host and per IP can be seen; nothing ever listens
-beyond loopback. Requests of a connection are answered one after the other, in order.
+beyond loopback. Requests of a connection are answered one after the other, in order. Of a web over TLS each host has a
+certificate of its own, and closes a connection that nothing was asked on for 5 to 15 seconds.
 """
 
 from __future__ import annotations
@@ -25,9 +26,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
+import uvloop
+
 from xyro.lab.child import running
 from xyro.lab.web.access_log import AccessLog, LogEntry
 from xyro.lab.web.answers import CACHE_BYTES, Answers, Request, Response, refusal, status_line
+from xyro.lab.web.certificates import Authority
+from xyro.lab.web.chance import unit
+from xyro.lab.web.padding import MEDIAN
 from xyro.lab.web.places import address_of
 from xyro.lab.web.shape import OPTION_HELP, SETTINGS, Shape
 from xyro.lab.web.truth import Truth, truth
@@ -39,6 +45,12 @@ __all__ = ["WebServer", "running", "serve"]
 
 MAX_HEAD = 65_536
 """bytes of a request head, as many as the client accepts of an answer's"""
+LEAST_IDLE, MOST_IDLE = 5.0, 15.0
+"""seconds after its last answer for which a host keeps a connection, over TLS"""
+TLS_CACHE_BYTES = 4 << 30
+"""of coded bodies: what is measured beside this server is not to wait for it"""
+_IDLE = 901
+"""key that keeps the draws of different purposes apart"""
 _BACKLOG = 1_024
 _PORT_TRIES = 20
 _END = b"\r\n\r\n"
@@ -72,6 +84,7 @@ class WebServer:
         self._cache_bytes = cache_bytes
         self.listener = listener
         self._servers: list[asyncio.Server] = []
+        self.authority = Authority(self.clock.time()) if web.shape.tls else None
 
     async def __aenter__(self) -> WebServer:
         """Raises MachineError where no port can be bound on all addresses."""
@@ -81,8 +94,15 @@ class WebServer:
         self.log = AccessLog(self._log_path) if self._log_path else None
         loop = asyncio.get_running_loop()
         for host, sock in enumerate(sockets):
-            self._servers.append(await loop.create_server(partial(_Connection, self, host), sock=sock))
+            tls = self.authority.context(self.web.shape.seed, host, address_of(host)) if self.authority else None
+            self._servers.append(await loop.create_server(partial(_Connection, self, host), sock=sock, ssl=tls))
         return self
+
+    def idle_seconds(self, host: int) -> float:
+        """Seconds for which a host keeps a connection that nothing is asked on; 0.0: for ever."""
+        if self.authority is None:
+            return 0.0
+        return LEAST_IDLE + (MOST_IDLE - LEAST_IDLE) * unit(self.web.shape.seed, host, _IDLE)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -143,17 +163,38 @@ class _Connection(asyncio.Protocol):
         self._served = 0
         self._full = False
         self._delayed: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._used_at = 0.0
+        self._idle: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by name
+        self._used_at = self._server.clock.monotonic()
+        self._end_if_idle()
         self._server.accepted += 1
         self._number = self._server.accepted
         self._server.connections.add(self)
+        secured = transport.get_extra_info("ssl_object")
+        if secured is not None and self._server.log:
+            kind = "resumed" if secured.session_reused else "new"
+            entry = (self._server.clock.time(), address_of(self._host), "TLS", 0, kind, 0, self._number, 0, "", "")
+            self._server.log.write(LogEntry(*entry))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.connections.discard(self)
-        if self._delayed is not None:
-            self._delayed.cancel()
+        for timer in (self._delayed, self._idle):
+            if timer is not None:
+                timer.cancel()
+
+    def _end_if_idle(self) -> None:
+        """Close the connection when nothing was asked on it for as long as its host waits."""
+        if not (patience := self._server.idle_seconds(self._host)):
+            return
+        rest = patience if self._delayed is not None else self._used_at + patience - self._server.clock.monotonic()
+        if rest > 0.0:
+            self._idle = self._loop.call_later(rest, self._end_if_idle)
+        else:
+            self._transport.close()
 
     def data_received(self, data: bytes) -> None:
         self._input += data
@@ -185,7 +226,7 @@ class _Connection(asyncio.Protocol):
             if request is None:
                 self._refuse(400, "not a request that this server understands")
             elif (delay := self._server.latency + self._server.answers.delay(self._host, request)) > 0.0:
-                self._delayed = asyncio.get_running_loop().call_later(delay, self._later, request)
+                self._delayed = self._loop.call_later(delay, self._later, request)
             else:
                 self._answer(request)
 
@@ -207,6 +248,7 @@ class _Connection(asyncio.Protocol):
 
     def _send(self, request: Request, response: Response, now: float) -> None:
         self._served += 1
+        self._used_at = self._server.clock.monotonic()
         body = b"" if request.method == "HEAD" else response.body
         close = b"" if request.keep_alive else b"Connection: close\r\n"
         date = f"Server: xyro-lab\r\nDate: {formatdate(now, usegmt=True)}\r\n".encode()
@@ -247,20 +289,28 @@ async def serve(
     latency: float = 0.0,
     log: Path | None = None,
     truth_file: Path | None = None,
+    authority_file: Path | None = None,
+    prepared: bool = False,
     stop: asyncio.Event | None = None,
 ) -> None:
     """Serve until `stop` is set, or SIGINT or SIGTERM comes; the entry URL is the first line on stdout.
 
-    The truth file is written before that line, for the moment at which serving begins.
+    The files are written before that line: the truth, for the moment at which serving begins, and, of a web over TLS,
+    the certificate to trust. prepared: all answers are made before it, too.
     """
     stop = stop or asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
-        async with WebServer(web, port=port, latency=latency, log=log) as server:
+        room = TLS_CACHE_BYTES if web.shape.tls else CACHE_BYTES
+        async with WebServer(web, port=port, latency=latency, log=log, cache_bytes=room) as server:
             if truth_file is not None:
                 server.truth().save(truth_file)
+            if authority_file is not None and server.authority is not None:
+                server.authority.save(authority_file)
+            if prepared:
+                server.answers.prepare(server.clock.time())
             sys.stdout.write(server.entry + "\n")
             sys.stdout.flush()
             await stop.wait()
@@ -274,15 +324,25 @@ def _parser() -> argparse.ArgumentParser:
         prog="xyro lab web",
         usage="%(prog)s [--pages N] [--hosts N] [--truth FILE] [OPTIONS]",
         description="Serve a computed web on loopback until Ctrl-C. Prints the URL of its entry page.",
-        epilog="Each host has an address of its own, so crawl it with --scope any --only-net 127.0.0.0/8. "
-        "Shares lie in 0..1.",
+        epilog="Each host has an address of its own, so crawl it with --scope any --only-net 127.0.0.0/8. Shares lie "
+        "in 0..1. With --tls hosts speak TLS 1.3, one in seven 1.2; pages are as large as real ones (--median 138000), "
+        "in br, gzip, zstd or none as the host prefers; a connection that nothing is asked on is closed after 5 to 15 "
+        "seconds. The certificate to trust is written to the file of --ca: crawl it with "
+        "XYRO_FETCH__CA_FILE=xyro-lab-ca.pem.",
     )
     for name in SETTINGS:
         default = Shape.__dataclass_fields__[name].default
+        if default is False:
+            parser.add_argument(f"--{name}", action="store_true", help=OPTION_HELP[name])
+            continue
         help_text = OPTION_HELP[name] if name in ("port", "origin") else f"{OPTION_HELP[name]} [{default:.5g}]"
         option = "--" + name.replace("_", "-")
         parser.add_argument(option, type=type(default), default=default, metavar="N", help=help_text)
     parser.set_defaults(port=0, origin=0.0)
+    parser.add_argument(
+        "--ca", type=Path, metavar="FILE", help="with --tls: the certificate to trust [xyro-lab-ca.pem]"
+    )
+    parser.add_argument("--prepare", action="store_true", help="make all answers before the first is asked for")
     parser.add_argument("--latency", type=float, default=0.0, metavar="N", help="seconds before each answer [0]")
     parser.add_argument("--log", type=Path, metavar="FILE", help="write an access log here (lab/web/access_log.py)")
     parser.add_argument("--truth", type=Path, metavar="FILE", help="write what is true of each page: .npz or .json")
@@ -292,13 +352,22 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Command line of `xyro lab web`: every setting of Shape is an option. Exit code 2 for bad input."""
     options = vars(_parser().parse_args(arguments))
-    extra: dict[str, Any] = {name: options.pop(name) for name in ("latency", "log", "truth")}
+    extra: dict[str, Any] = {name: options.pop(name) for name in ("latency", "log", "truth", "ca", "prepare")}
     options["origin"] = options["origin"] or SystemClock().time()
+    if options["tls"]:
+        options["median"] = options["median"] or MEDIAN
     try:
         web = Web(**options)
-        asyncio.run(
-            serve(web, port=options["port"], latency=extra["latency"], log=extra["log"], truth_file=extra["truth"])
+        served = serve(
+            web,
+            port=options["port"],
+            latency=extra["latency"],
+            log=extra["log"],
+            truth_file=extra["truth"],
+            authority_file=extra["ca"] or Path("xyro-lab-ca.pem"),
+            prepared=extra["prepare"],
         )
+        (uvloop if options["tls"] else asyncio).run(served)
     except (InputError, MachineError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -102,6 +102,10 @@ class Shape:
     """seconds in every robots.txt; 0 = no such line"""
     size: int = 3_000
     """bytes of an average HTML page"""
+    median: int = 0
+    """bytes of the median HTML page, where sizes spread as on the web (padding.py); 0: they lie about `size`"""
+    tls: bool = False
+    """URLs are https://, and what a host answers is coded (codings.py)"""
 
     def __post_init__(self) -> None:
         for name in _SHARES:
@@ -121,6 +125,7 @@ class Shape:
         )
         _require(0.0 <= self.slow <= 3_600.0, "slow: 0..3600 seconds")
         _require(self.speed > 0.0 and 500 <= self.size <= 30_000, "speed > 0, size 500..30000")
+        _require(self.median == 0 or 500 <= self.median <= 1_000_000, "median: 500..1000000, or 0")
 
 
 SETTINGS = tuple(field.name for field in fields(Shape))
@@ -156,6 +161,8 @@ OPTION_HELP = {
     "lying": "share of hosts where these are always new",
     "crawl_delay": "seconds in every robots.txt; 0: no such line",
     "size": "bytes of an average HTML page",
+    "median": "bytes of the median page, sizes as the web's; 0: as --size says",
+    "tls": "HTTPS, real sizes, codings, time-outs of connections: see below",
 }
 """what `xyro lab web --help` says of each"""
 

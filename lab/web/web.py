@@ -87,7 +87,7 @@ class Web:
 
     def origin_of(self, host: int) -> str:
         """Scheme, address and port of a host."""
-        return f"http://{address_of(host)}:{self.shape.port}"
+        return f"{'https' if self.shape.tls else 'http'}://{address_of(host)}:{self.shape.port}"
 
     def url(self, page: int) -> str:
         """Canonical URL of a page."""
