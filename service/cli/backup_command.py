@@ -18,8 +18,8 @@ from xyro.wire.text import printable
 def backup(target: Path, data: Path | None, as_json: bool) -> None:
     """Copy the data directory, as of one commit, to DEST.
 
-    While a process crawls there, or none does. DEST must not exist; it appears when it is whole, and is a data
-    directory like any other: `xyro audit --data DEST` checks it, `xyro serve --data DEST` goes on from it.
+    Works whether a process crawls there or not. DEST must not exist; it appears when the copy is complete. It is a data
+    directory like any other: `xyro audit --data DEST` checks it, `xyro serve --data DEST` resumes from it.
     """
     directory = directory_of(data)
     from xyro.service.node.run_file import Remote

@@ -21,7 +21,7 @@ TICK = 0.25
 """seconds until a process that is gone is looked for again"""
 
 
-@click.command(short_help="What changed: JSON lines, from a cursor on.")
+@click.command(short_help="Print changes as JSON lines, from a cursor on.")
 @with_place
 @click.option("--follow", is_flag=True, help="Go on: print changes as they come, over restarts of the crawl.")
 @click.option("--since", default="", metavar="CURSOR|TIME", help="Begin behind a line's cursor, at a time, or `now`.")
@@ -29,11 +29,11 @@ TICK = 0.25
     "--where", default="", metavar="CONDITION", help="Only these: 'importance > 2 and host = \"example.org\"'."
 )
 def changes(place: CrawlPlace, follow: bool, since: str, where: str) -> None:
-    """Print what changed: pages that are new, changed, moved or gone, one JSON line each.
+    """Print changes: pages that are new, changed, moved or gone, one JSON line each.
 
-    Recorded where `[changes] record` is on. Each line has a cursor: --since goes on behind it, over restarts, and
-    misses nothing; a line whose change is "gap" names the numbers that were dropped since they were more than
-    `[changes] bytes` hold. (partition, epoch, number) names a change for ever.
+    Changes are recorded if `[changes] record` is on. Each line has a cursor; --since continues after it, across
+    restarts, and misses nothing. When more changes are stored than `[changes] bytes` allows, the oldest are dropped,
+    and a line whose change is "gap" names the missing numbers. (partition, epoch, number) identifies a change for ever.
     """
     from xyro.plugins.changes.change_filter import change_filter
 

@@ -58,11 +58,11 @@ def _of_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
     return placed
 
 
-@click.group()
+@click.group(short_help="Show nodes and partitions; move partitions.")
 @_with_join
 @click.pass_context
 def cluster(context: click.Context, join: str | None, ca: Path | None) -> None:
-    """Show and change which node has which partition."""
+    """Show the nodes of a cluster and their partitions, and change which node has which."""
     context.obj = join, ca
 
 
@@ -88,7 +88,7 @@ def _run(context: click.Context, work: Callable[[BrokerLink], Awaitable[T]]) -> 
 @_of_cluster
 @click.pass_context
 def show(context: click.Context, as_json: bool) -> None:
-    """Show nodes, their partitions, and moves to come."""
+    """Show nodes, their partitions, and planned moves."""
     from xyro.service.cluster.placement import Bucket
     from xyro.service.cluster.steering import cluster_status
 
@@ -119,7 +119,7 @@ def _text(found: dict[str, Any]) -> str:
 @_of_cluster
 @click.pass_context
 def move(context: click.Context, partition: int, node: int) -> None:
-    """Let partition P go to NODE while the crawl goes on."""
+    """Move partition P to NODE while the crawl goes on."""
     from xyro.service.cluster.steering import plan_move
 
     _run(context, lambda link: plan_move(link, partition, node))
@@ -131,7 +131,7 @@ def move(context: click.Context, partition: int, node: int) -> None:
 @_of_cluster
 @click.pass_context
 def drain_node(context: click.Context, node: int) -> None:
-    """Let all partitions of NODE go to the others, and none come."""
+    """Move all partitions of NODE to the other nodes, so that it can be stopped."""
     from xyro.service.cluster.steering import drain
 
     _run(context, lambda link: drain(link, node))
@@ -143,7 +143,7 @@ def drain_node(context: click.Context, node: int) -> None:
 @_of_cluster
 @click.pass_context
 def forget_node(context: click.Context, node: int) -> None:
-    """Take NODE, which has no partition any more, off the list."""
+    """Remove NODE, which has no partition any more, from the list."""
     from xyro.service.cluster.steering import forget
 
     _run(context, lambda link: forget(link, node))
@@ -166,11 +166,11 @@ def restore_partitions(
     empty: bool,
     as_json: bool,
 ) -> None:
-    """Bring partitions back that are open on no node, for their disk is lost, from what `xyro backup` made of it.
+    """Restore partitions whose disk is lost, so that no node has them open, from backups by `xyro backup`.
 
-    Asked with several BACKUPs, the newest that has a partition counts. What was learned since is learned anew: the
-    other nodes tell again which URLs they know of it. URLs that were submitted since are to be submitted again. A lost
-    node that comes back later opens none of them.
+    If several BACKUPs have a partition, the newest is used. The crawl learns again what it had learned since: the other
+    nodes announce again which URLs of it they know. URLs that were submitted since must be submitted again. If the lost
+    node comes back, it opens none of these partitions.
     """
     from xyro.service.cluster.restore import Restoration
     from xyro.wire.clock import SystemClock
@@ -199,9 +199,9 @@ def restore_partitions(
 @_of_cluster
 @click.pass_context
 def set_settings(context: click.Context, settings: tuple[str, ...], config: tuple[Path, ...]) -> None:
-    """Change settings that all nodes share: scope, rules, networks, delay, contact, focus, what is kept.
+    """Change settings that all nodes share: scope, rules, networks, delay, contact, focus, what is stored.
 
-    Delays change at once, at a commit boundary of each node; others when a node is started the next time.
+    Delays change at once, at a commit boundary of each node; others when a node is next started.
     """
     from xyro.service.cluster.steering import agree
 
@@ -231,7 +231,7 @@ def _changed_settings(now: dict[str, Any], config: tuple[Path, ...], pairs: tupl
 @_of_cluster
 @click.pass_context
 def lift_bounds(context: click.Context) -> None:
-    """Lift the bounds of the last `xyro crawl --join`: the nodes read and refresh on."""
+    """Lift the bounds of the last `xyro crawl --join`, so that the nodes read and refresh as daemons."""
     from xyro.service.cli.cluster_crawl import begin_run
 
     remote = place_of(None, *context.obj).daemon()
@@ -243,7 +243,7 @@ def lift_bounds(context: click.Context) -> None:
 @_of_cluster
 @click.pass_context
 def adopt_nodes(context: click.Context) -> None:
-    """Make the broker's lost bucket anew from what the running nodes know."""
+    """Rebuild the broker's lost bucket from what the running nodes know."""
     from xyro.service.cluster.steering import adopt
 
     placement = _run(context, adopt)

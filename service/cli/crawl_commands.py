@@ -34,19 +34,20 @@ if TYPE_CHECKING:
 @crawling
 @click.option("--max-pages", type=int, default=None, help="End after so many reads, refreshes included [0: no bound].")
 @click.option("--max-seconds", type=float, default=None, help="End after so many seconds [0: no bound].")
-@click.option("--refresh", is_flag=True, default=None, help="Go on refreshing until a bound is reached.")
-@click.option("--join", default=None, metavar="URL", help="Let the nodes of this broker's cluster do it.")
+@click.option("--refresh", is_flag=True, default=None, help="Keep refreshing until a bound is reached.")
+@click.option("--join", default=None, metavar="URL", help="Let the nodes of this broker's cluster read.")
 @click.option("--ca", default=None, metavar="FILE", help="Certificate of the broker's authority.")
 @as_json_too
 def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     """Crawl from SEED URLs, or resume a crawl.
 
-    In the foreground. Without SEED the crawl in --data goes on; it keeps the scope and the networks it was last given.
-    Ends when nothing in scope is left to read, or at a bound. Ctrl-C stops in order (exit code 0, with the closing
-    report), a second one at once. --json prints one closing JSON object.
+    Runs in the foreground. Without SEED, the crawl in --data resumes with its scope and networks. Ends when nothing in
+    scope is left to read, or at a bound. Ctrl-C stops in order (exit code 0, with the closing report), a second Ctrl-C
+    at once. --json prints one closing JSON object.
 
-    With --join the nodes that `xyro serve --join` started read, and together no more than the bounds allow; when it has
-    ended they read nothing until the next one, or `xyro cluster unbound`. Scope, networks and delays are the cluster's.
+    With --join, the nodes that `xyro serve --join` started do the reading, together no more than the bounds allow.
+    Afterwards they read nothing until the next such crawl, or until `xyro cluster unbound`. Scope, networks and delays
+    are those of the cluster.
     """
     if (place := crawl_place(chosen)).join:
         report, best, code = crawl_cluster(place, (*seeds, *seeds_of(chosen["seed_file"])), chosen)
@@ -102,22 +103,22 @@ def crawl_place(chosen: dict[str, Any]) -> CrawlPlace:
     return place
 
 
-@click.command()
+@click.command(short_help="Run the daemon: crawl and refresh until stopped.")
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @crawling
 @click.option(
     "--join",
     default=None,
     metavar="URL",
-    help="Be one node of a cluster: its broker, or the folder that `xyro hub` wrote.",
+    help="Be a node of a cluster: its broker, or the folder that `xyro hub` wrote.",
 )
 @click.option("--ca", default=None, metavar="FILE", help="Certificate of the broker's authority.")
 def serve(seeds: tuple[str, ...], **chosen: Any) -> None:
     """Run the daemon: crawl and refresh from SEED URLs until stopped.
 
-    `xyro submit` gives it more, `xyro stop` ends it. With --join it is one of many alike nodes of a crawl: it founds
-    the cluster of that broker, or joins it and gets its share of the partitions. Ctrl-C or SIGTERM stops it in order, a
-    second one at once. Without a terminal, SIGHUP makes it read its settings again.
+    `xyro submit` gives it more URLs, `xyro stop` ends it. With --join it is a node of a cluster: it founds the cluster
+    of that broker, or joins it and gets its share of the partitions. Ctrl-C or SIGTERM stops it in order, a second one
+    at once. Without a terminal, it reads its settings again on SIGHUP.
     """
     read = partial(settings_chosen, chosen, serving=True)
     directory, settings = read()

@@ -31,8 +31,8 @@ AT_ONCE, BYTES_AT_ONCE = 10_000, 1 << 20
 def submit(urls: tuple[str, ...], place: CrawlPlace, file: Path | None, priority: str, wait: float | None) -> None:
     """Hand URLs to the running daemon.
 
-    From arguments, a file, or standard input. Each is a seed: it widens the scope, and is read next. Says what was
-    refused and why, and then exits with 1.
+    URLs come from arguments, a file, or standard input. Each one is a seed: it widens the scope, and is read next. Says
+    what was refused and why, and then exits with 1.
     """
     remote = place.daemon(wait)
     accepted = refused = 0
@@ -106,5 +106,7 @@ def _authority(host: str) -> str:
 pause = _host_command("pause", "Start no read of HOST until it is resumed.")
 resume = _host_command("resume", "Read HOST again, after pause or block.")
 block = _host_command(
-    "block", "Take back all orders of HOST; read nothing of it until resumed.", "As pause, and take back all orders."
+    "block",
+    "Cancel all orders of HOST; start no read of it until it is resumed.",
+    "Start no read of HOST, and cancel its orders.",
 )

@@ -21,13 +21,13 @@ PATIENCE = 60.0
 TICK = 0.1
 
 
-@click.command()
+@click.command(short_help="Stop the process on the data directory, in order.")
 @with_data
 @click.option("--wait", type=click.FloatRange(0.0), default=PATIENCE, help="Seconds to wait for its end [60].")
 def stop(data: Path | None, wait: float) -> None:
     """Stop the process that works on the data directory, in order.
 
-    Reads under way end and are committed, as by Ctrl-C. Returns when it has ended.
+    Reads under way are finished and committed, as with Ctrl-C. Returns when the process has ended.
     """
     from xyro.service.node.run_file import alive
     from xyro.wire.clock import SystemClock
@@ -51,16 +51,16 @@ def stop(data: Path | None, wait: float) -> None:
 
 @click.command("log")
 @with_place
-@click.option("--errors", is_flag=True, help="Pages whose last order failed, by class, with samples.")
+@click.option("--errors", is_flag=True, help="Pages whose last read failed, by class, with examples.")
 @as_json_too
 def log_command(place: CrawlPlace, errors: bool, as_json: bool) -> None:
-    """Tell what went wrong: failures by class, with samples (--errors).
+    """List failures by class, with examples (--errors).
 
-    Of what is stored, so also of earlier runs. The log itself goes to standard error, which whatever runs the daemon
-    stores: `journalctl -u xyro`; [log] format = "json" has fields.
+    They come from stored data, so they include earlier runs. The log itself goes to standard error; a service manager
+    stores it: `journalctl -u xyro`. [log] format = "json" writes it as JSON.
     """
     if not errors:
-        raise InputError("the log goes to standard error (`journalctl -u xyro`); `xyro log --errors` sums failures up")
+        raise InputError("the log goes to standard error (`journalctl -u xyro`); `xyro log --errors` lists failures")
     from xyro.plugins.dashboard.page_failures import failure_lines, failures
 
     if (remote := place.find()) is not None:
@@ -71,10 +71,10 @@ def log_command(place: CrawlPlace, errors: bool, as_json: bool) -> None:
     click.echo(json.dumps(rows) if as_json else failure_lines(rows, terminal_width()))
 
 
-@click.command()
+@click.command(short_help="Print the script for completion in a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes SHELL complete commands and options: `eval "$(xyro completion bash)"`."""
+    """Print the script that makes SHELL complete commands and options: `eval "$(xyro completion bash)"`."""
     from click.shell_completion import get_completion_class
 
     kind, root = get_completion_class(shell), click.get_current_context().find_root()

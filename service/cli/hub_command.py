@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 
-@click.command(short_help="Run a broker, which makes two nodes a cluster.")
+@click.command(short_help="Run a broker for the nodes of a cluster.")
 @click.option("--listen", default="127.0.0.1:4222", metavar="HOST:PORT", help="Where nodes reach it [127.0.0.1:4222].")
 @click.option(
     "--data",
@@ -33,9 +33,9 @@ import click
 def hub(listen: str, data: Path, names: tuple[str, ...], share: Path | None, check: bool) -> None:
     """Run a broker (NATS) until stopped: `xyro serve --join URL` on any machine joins a node.
 
-    On a loopback address it has neither token nor TLS. Elsewhere it makes both once, keeps them in its directory, and
-    prints the whole line to type on the other machine. A broker that dies is started again. Losing it stops no node:
-    each goes on reading its own hosts, and what is to cross waits in its outbox.
+    On a loopback address the broker has neither token nor TLS. Elsewhere it makes both once, keeps them in its
+    directory, and prints the line to type on the other machine. A broker that dies is started again. Nodes continue
+    without it: each reads its own hosts, and messages for others wait in its outbox.
     """
     import asyncio
 

@@ -17,7 +17,7 @@ with_config = click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     multiple=True,
-    help="Settings (TOML); may be repeated, later beats earlier.",
+    help="Settings (TOML); may be repeated, later files win.",
 )
 
 
@@ -30,11 +30,11 @@ class _Making(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_Making, short_help="The key by which sites can know the crawler.")
+@click.group(cls=_Making, short_help="Make or show the key that proves who the crawler is.")
 def identity() -> None:
-    """Make, or show, what sites know the crawler by: its key, the directory of it, a page for people.
+    """Make or show the crawler's identity: its key, the key's directory, and a page for people.
 
-    Requests are signed where the settings say so: [identity] sign. `xyro identity` alone is `xyro identity make`.
+    [identity] sign decides which requests are signed. `xyro identity` alone is `xyro identity make`.
     """
 
 
@@ -42,9 +42,9 @@ def identity() -> None:
 @with_data
 @with_config
 @click.option("--agent", default=None, metavar="URL", help="Where the key directory will be: https://bot.example.org.")
-@click.option("--contact", default=None, help="Your mail address or page, for the bot page.")
+@click.option("--contact", default=None, help="Your mail address or web page, for the bot page.")
 @click.option(
-    "--user-agent", default=None, metavar="NAME", help="Name told to sites, and robots.txt is asked for [Xyro]."
+    "--user-agent", default=None, metavar="NAME", help="Name that sites are told and robots.txt is matched with [Xyro]."
 )
 @click.option("--key", default=None, metavar="FILE", help="The private key; made if missing [DIR/key.pem].")
 @click.option(
@@ -53,12 +53,12 @@ def identity() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("xyro-identity"),
     metavar="DIR",
-    help="The folder that all is written to [./xyro-identity].",
+    help="The folder to write [./xyro-identity].",
 )
 def make(data: Path | None, folder: Path, **chosen: Any) -> None:
     """Make a key, its directory and a bot page, in a folder for a web server; say what to do with them.
 
-    A key that is there already stays, and so does the page; the directory is signed anew, for a year.
+    An existing key or page is left as it is; the directory is signed again, for a year.
     """
     from xyro.plugins.identity.identity_files import lines, write_identity
     from xyro.wire.clock import SystemClock

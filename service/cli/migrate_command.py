@@ -36,15 +36,15 @@ _NOUNS = {
 }
 
 
-@click.command()
+@click.command(short_help="Convert a data directory of an older format.")
 @click.argument("target", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @with_data
 @as_json_too
 def migrate(target: Path | None, data: Path | None, as_json: bool) -> None:
-    """Carry a data directory of an older Xyro over to this one.
+    """Convert a data directory of an older Xyro to this version's format.
 
-    The old directory stays beside it under another name, as a backup: delete it when the crawl runs well. Needs room
-    for a second copy. May be killed and started again. A directory of today's format is left alone.
+    The old directory stays beside the new one under another name, as a backup; delete it once the crawl runs well.
+    Needs room for a second copy. May be killed and started again. A directory of the current format is left as it is.
     """
     from xyro.service.node.migration import migrate as carry_over
 
@@ -69,19 +69,19 @@ def _audit(directory: Path) -> dict[str, Any]:
         return audit(views, VIEW_EXTENSIONS)
 
 
-@click.command(short_help="Make a damaged directory whole; say what was lost.")
+@click.command(short_help="Rebuild a damaged directory; say what was lost.")
 @with_data
-@click.option("--contents", is_flag=True, help="Make the index of kept contents anew from the WARC files instead.")
+@click.option("--contents", is_flag=True, help="Rebuild the index of stored contents from the WARC files instead.")
 @as_json_too
 def repair(data: Path | None, contents: bool, as_json: bool) -> None:
-    """Make a damaged data directory one that is whole, and say what was lost.
+    """Rebuild a damaged data directory, and say what was lost.
 
-    Works on a copy, which takes the directory's place when its audit is exact; the damaged one stays beside it as
-    DIR.damaged. Needs room for a second copy. A directory that is whole is left alone. A backup is better, if there is
-    one: `xyro backup` makes it.
+    Works on a copy, which replaces the directory when its audit is exact; the damaged one stays beside it as
+    DIR.damaged. Needs room for a second copy. A directory without damage is left as it is. If you have a backup (`xyro
+    backup`), restoring it is better.
 
-    --contents: where DIR/contents/index.sqlite is damaged or lost. Texts that it still has are taken over; others are
-    extracted again from the HTML in the WARC files, those of pages that are in none are lost.
+    --contents: if DIR/contents/index.sqlite is damaged or lost. Texts that it still yields are taken over, others are
+    extracted again from the HTML in the WARC files; texts of pages in neither are lost.
     """
     if contents:
         _rebuild(directory_of(data), as_json)

@@ -45,24 +45,28 @@ crawling = _options(
         "--config",
         type=click.Path(path_type=Path, dir_okay=False, exists=True),
         multiple=True,
-        help="Settings (TOML); may be repeated, later beats earlier.",
+        help="Settings (TOML); may be repeated, later files win.",
     ),
-    click.option("--contact", default=None, help="Your mail address or page: told to every site that is read."),
-    click.option("--scope", type=click.Choice(["host", "domain", "any"]), default=None, help="What belongs [host]."),
-    click.option("--max-depth", type=int, default=None, help="Links from a seed to the deepest page read [any]."),
-    click.option("--delay", type=float, default=None, help="Seconds between reads of a host, in place of all rules."),
+    click.option("--contact", default=None, help="Your mail address or web page, which every site is told."),
+    click.option(
+        "--scope", type=click.Choice(["host", "domain", "any"]), default=None, help="Which URLs are in scope [host]."
+    ),
+    click.option("--max-depth", type=int, default=None, help="Read pages at most so many links from a seed [any]."),
+    click.option(
+        "--delay", type=float, default=None, help="Seconds between reads of a host, in place of the politeness rules."
+    ),
     click.option(
         "--only-net",
         multiple=True,
         metavar="CIDR",
-        help="Contact these networks and nothing else, ever; may be repeated.",
+        help="Contact only these networks, ever; may be repeated.",
     ),
     click.option(
         "--readers",
         type=_Readers(),
         default=None,
         metavar="N|auto",
-        help="Processes that read the web beside the node [0].",
+        help="Processes that read the web, beside the node's own [0].",
     ),
     click.option("--partitions", type=click.IntRange(1, 4096), default=None, help="Partitions of a new crawl [1]."),
     click.option(
@@ -71,23 +75,26 @@ crawling = _options(
         type=click.Path(path_type=Path, dir_okay=False, exists=True, allow_dash=True),
         default=None,
         metavar="FILE",
-        help="Seed URLs, one a line; - is standard input.",
+        help="Seed URLs, one per line; - is standard input.",
     ),
     click.option(
         "--include",
         multiple=True,
         metavar="PATTERN",
-        help="Read only URLs that fit (* and ?); may be repeated.",
+        help="Read only URLs that match (* and ?); may be repeated.",
     ),
-    click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no URL that fits; may be repeated."),
+    click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no URL that matches; may be repeated."),
     click.option(
-        "--user-agent", default=None, metavar="NAME", help="Name told to sites, and robots.txt is asked for [Xyro]."
+        "--user-agent",
+        default=None,
+        metavar="NAME",
+        help="Name that sites are told and robots.txt is matched with [Xyro].",
     ),
     click.option(
         "--header",
         multiple=True,
         metavar="'NAME: VALUE'",
-        help="Send it to every host; may be repeated. For one host: [[sites]].",
+        help="Send this header to every host; may be repeated. For one host: [[sites]].",
     ),
     click.option("-v", "--verbose", is_flag=True, default=None, help="Log more: a line for each read."),
     click.option("-q", "--quiet", is_flag=True, default=None, help="Log warnings and errors only."),

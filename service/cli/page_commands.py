@@ -19,11 +19,11 @@ WIDE = 2_000
 """most characters of a line for people"""
 
 
-@click.group(short_help="Contents of a page: HTML, text, Markdown, versions.")
+@click.group(short_help="Show stored contents of pages: HTML, text, Markdown.")
 def page() -> None:
-    """Give out the contents of pages: HTML as it was read, text and Markdown, every version.
+    """Show stored contents of pages: HTML as it was read, text and Markdown, every version.
 
-    `[keep] warc = true` keeps HTML, `[keep] text = true` text and Markdown; both are off by default.
+    `[keep] warc = true` stores HTML, `[keep] text = true` text and Markdown; both are off by default.
     """
 
 
@@ -56,9 +56,11 @@ _url = click.argument("url")
 @_url
 @with_data
 @click.option("--as", "form", type=click.Choice(["html", "text", "markdown"]), default="markdown",
-              help="What of it [markdown].")  # fmt: skip
+              help="Form [markdown].")  # fmt: skip
 @click.option("--version", "number", type=click.IntRange(1), default=None, help="This version [the latest].")
-@click.option("--time", "moment", default="", metavar="TIME", help="What it was then, such as 2026-11-22T10:30:00Z.")
+@click.option(
+    "--time", "moment", default="", metavar="TIME", help="The version at that time, such as 2026-11-22T10:30:00Z."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 def get(url: str, data: Path | None, form: str, number: int | None, moment: str, output: Path | None) -> None:
     """Write a page: its HTML as the server sent it, or its main text, plain or as Markdown."""
@@ -78,7 +80,7 @@ def get(url: str, data: Path | None, form: str, number: int | None, moment: str,
 @with_data
 @as_json_too
 def versions(url: str, data: Path | None, as_json: bool) -> None:
-    """List the versions of a page that are kept, oldest first."""
+    """List the stored versions of a page, oldest first."""
     from xyro.service.views.text_tables import url_lines
 
     with contents_of(data) as view:
@@ -103,7 +105,7 @@ def versions(url: str, data: Path | None, as_json: bool) -> None:
 @click.option("--to", "new", type=click.IntRange(1), default=None, help="Version [the latest].")
 @as_json_too
 def diff(url: str, data: Path | None, old: int | None, new: int | None, as_json: bool) -> None:
-    """Tell what changed in a page's text between two versions, by words: [-removed-] {+added+}."""
+    """Show the words of a page's text that changed between two versions: [-removed-] {+added+}."""
     from xyro.plugins.contents.word_diff import diff_line, word_diff
     from xyro.wire.errors import InputError
 

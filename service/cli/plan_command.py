@@ -15,7 +15,7 @@ from xyro.wire.errors import InputError
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 
 
-@click.command(short_help="What bandwidth a freshness takes, or the reverse.")
+@click.command(short_help="Show what bandwidth a freshness needs, or the reverse.")
 @with_place
 @click.option("--target", type=float, help="A freshness, such as 0.9: say what bandwidth it takes.")
 @click.option("--bandwidth", help="Reads a second, or such as 4000/day: say how fresh that keeps the collection.")
@@ -25,17 +25,17 @@ POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 @click.option("--replay", is_flag=True, help="Replay what the crawl has seen: what these would have given.")
 @as_json_too
 def plan(place: CrawlPlace, as_json: bool, replay: bool, **asked: Any) -> None:
-    """Say what bandwidth a freshness takes, or what a bandwidth gives.
+    """Show what bandwidth a freshness needs, or what freshness a bandwidth gives.
 
-    Of all refreshed pages by importance, with the change rates and bounds of the crawl, running or stopped. Without
-    --target or --bandwidth: a range of bandwidths. Proposes one. Reads for audits are included, those for discovery are
-    not.
+    Weighs all refreshed pages by importance, with the change rates and limits of the crawl, running or stopped. Without
+    --target or --bandwidth it shows a range of bandwidths. Proposes one. Includes reads for audits, but not for
+    discovery.
 
-    Policy obsolescence (P1) minimises changes missed; whoever wants freshness sets policy mixed or freshness: --policy
-    all shows the difference.
+    Policy obsolescence (P1) minimises missed changes. To keep as much as possible up to date, set policy mixed or
+    freshness; --policy all shows the difference.
 
-    --replay: how fresh the crawl's pages were, and would have been by other policies and bandwidths (as it had, half,
-    twice), by the changes that it recorded ([changes] record), and what those cannot tell.
+    --replay uses the changes that the crawl recorded ([changes] record): how fresh its pages were, how fresh they would
+    have been with other policies and bandwidths (the same, half, twice), and what the records cannot tell.
     """
     if replay:
         _replay(place, as_json, **asked)

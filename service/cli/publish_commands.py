@@ -30,13 +30,15 @@ MENDS = {"out-of-scope": "out-of-scope: `xyro submit` widens the scope"}
 @with_place
 @click.option("--changed", "claim", flag_value="changed", default=True, help="The pages have changed [the default].")
 @click.option("--new", "claim", flag_value="new", help="The pages are new.")
-@click.option("--every", default=None, metavar="SPAN", help="They change so often, such as 7d: taken as evidence.")
-@click.option("--deadline", default=None, metavar="SPAN", help="To be read within, such as 1h [[publish] deadline].")
+@click.option("--every", default=None, metavar="SPAN", help="How often they change, such as 7d: counts as evidence.")
+@click.option(
+    "--deadline", default=None, metavar="SPAN", help="Read them within this time, such as 1h [[publish] deadline]."
+)
 def publish(urls: tuple[str, ...], place: CrawlPlace, claim: str, every: str | None, deadline: str | None) -> None:
     """Tell the running daemon that pages have changed.
 
-    They are ordered at once, and whether they were read within the deadline is counted. They have to be in the crawl's
-    scope (`xyro submit` widens it). Says what was refused and why, and then exits with 1.
+    They are ordered at once, and `xyro status` counts whether they were read within the deadline. They must be in the
+    crawl's scope (`xyro submit` widens it). Says what was refused and why, and then exits with 1.
     """
     claims = {key: value for key, value in (("claim", claim), ("every", every), ("deadline", deadline)) if value}
     remote = place.daemon()
@@ -50,16 +52,18 @@ def publish(urls: tuple[str, ...], place: CrawlPlace, claim: str, every: str | N
     sys.exit(1 if refused else 0)
 
 
-@click.command(short_help="Be told at intervals what has changed.")
+@click.command(short_help="Get a notice at intervals of what has changed.")
 @click.argument("target", metavar="URL|PATTERN")
 @click.option("--every", required=True, metavar="SPAN", help="Time between two notices: 15m, 1h, 7d.")
-@click.option("--notify", required=True, metavar="URL|COMMAND", help="POST JSON there, or run this with it on stdin.")
+@click.option(
+    "--notify", required=True, metavar="URL|COMMAND", help="POST JSON there, or run this command with it on stdin."
+)
 @with_place
 @with_wait
 def subscribe(target: str, every: str, notify: str, place: CrawlPlace, wait: float | None) -> None:
-    """Be told at intervals what has changed of a page, or of all pages of a pattern with * and ?.
+    """Get a notice at intervals of what has changed on a page, or on all pages of a pattern with * and ?.
 
-    Pages are read again before each notice is due. The command is run without a shell, for a minute at most. Prints the
+    Pages are read again before each notice is due. A command is run without a shell, for at most a minute. Prints the
     number of the subscription.
     """
     from xyro.wire.durations import seconds
@@ -72,7 +76,7 @@ def subscribe(target: str, every: str, notify: str, place: CrawlPlace, wait: flo
     click.echo(number)
 
 
-@click.command()
+@click.command(short_help="List the subscriptions and their next notices.")
 @with_place
 @as_json_too
 def subscriptions(place: CrawlPlace, as_json: bool) -> None:

@@ -49,8 +49,13 @@ class ByteSize(click.ParamType[int]):
     help="opic: the crawl's own importance; pagerank; interest: HTML pages that lead to XML; both in one scan [opic].",
 )
 @click.option("--damping", type=click.FloatRange(0, 1, max_open=True), help="Damping factor [that of the crawl].")
-@click.option("--focus", multiple=True, metavar="PATTERN", help="URLs that jumps go to, or that pages are to lead to.")
-@click.option("--edges", type=click.Choice(["in", "out", "both"]), default="in", help="Links that count, of pagerank.")
+@click.option(
+    "--focus",
+    multiple=True,
+    metavar="PATTERN",
+    help="URLs that jumps go to (pagerank), or that pages lead to (interest).",
+)
+@click.option("--edges", type=click.Choice(["in", "out", "both"]), default="in", help="Links that count for pagerank.")
 @click.option(
     "--reading",
     type=click.Choice(["reversed", "mean"]),
@@ -64,17 +69,19 @@ class ByteSize(click.ParamType[int]):
     default=1e-8,
     help="Stop when an iteration moves less; 1e-5 and more computes in single precision [1e-8].",
 )
-@click.option("--iterations", type=click.IntRange(1, 1_000_000), default=1000, help="Iterations at most [1000].")
+@click.option(
+    "--iterations", type=click.IntRange(1, 1_000_000), default=1000, help="At most so many iterations [1000]."
+)
 @click.option("--memory", type=ByteSize(), help="RAM for vectors, such as 512M; the rest is mapped from files [any].")
 @click.option("--workers", type=click.IntRange(0, 1024), default=0, help="Compute pagerank by N workers over the bus.")
-@click.option("--asynchronous", is_flag=True, help="Workers wait for none that is less than 16 sweeps behind.")
-@click.option("--keep", is_flag=True, help='Keep the interest for [refresh] guide = "interest".')
+@click.option("--asynchronous", is_flag=True, help="Let workers be up to 16 sweeps apart.")
+@click.option("--keep", is_flag=True, help='Store the interest for [refresh] guide = "interest".')
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many pages are shown [20].")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["jsonl", "csv", "parquet"]),
-    help="Write all rows so [as FILE ends, or jsonl].",
+    help="Format of all rows [by the ending of FILE, or jsonl].",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File of all rows."
@@ -91,8 +98,8 @@ def rank(
 ) -> None:
     """Rank all known pages offline, over the stored links.
 
-    Of a crawl that runs or does not, as of one commit; of a cluster, as of one of each node. Says how near the
-    importance is that the crawl computed itself.
+    Works on a running or stopped crawl as of one commit, and on a cluster as of one commit of each node. Also says how
+    close the crawl's own importance is.
     """
     from xyro.plugins.rank.ranking import RankRequest, rank
     from xyro.service.views.export import form_of

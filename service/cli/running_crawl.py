@@ -26,7 +26,7 @@ with_wait = click.option(
     type=click.FloatRange(0.0),
     default=None,
     metavar="SECONDS",
-    help=f"Wait so long for a process to work there [{STARTS:.0f} for one that is starting, else {GRACE:.0f}].",
+    help=f"Wait so long for a process that works there [{STARTS:.0f} for one that is starting, else {GRACE:.0f}].",
 )
 
 

@@ -29,17 +29,18 @@ def _view_of(place: CrawlPlace, path: str, local: Callable[[Views], Any], **quer
         return local(views)
 
 
-@click.command()
+@click.command(short_help="Show the state of the crawl, running or stopped.")
 @with_place
-@click.option("--check", is_flag=True, help="Only ask this process itself whether it does its work: exit code 0.")
+@click.option("--check", is_flag=True, help="Only check the health of this process: exit code 0 if it works.")
 @as_json_too
 def status(place: CrawlPlace, check: bool, as_json: bool) -> None:
     """Show the state of the crawl, running or stopped: what limits its speed now, what is wrong, then its figures.
 
-    Lines that have nothing to say are left out; --json has all of them. known: URLs met; turnovers: times that all cash
-    was passed on, spends: pages that passed theirs on; freshness: share of importance that is up to date, as the model
-    says that reads and audits correct (freshness model: alone); changes over believed: seen by reads, for each that the
-    model expected; missed changes: those not seen yet, weighed by importance.
+    Figures that say nothing are left out; --json has all of them. known: URLs found so far; turnovers: how often all
+    cash was passed on; spends: pages that passed theirs on; freshness: share of importance that is up to date, from the
+    model and corrected by reads and audits (freshness model: the model alone); changes over believed: changes that
+    reads showed, for each one that the model expected; missed changes: changes that no read has shown yet, weighed by
+    importance.
     """
     if check and place.join:
         raise InputError("--check: is asked of one process; name its directory with --data")
@@ -62,18 +63,18 @@ def status(place: CrawlPlace, check: bool, as_json: bool) -> None:
     tell(f"{head}{field_lines(informative_fields(fields))}")
 
 
-@click.command(short_help="The first pages or sites: by importance, staleness ...")
+@click.command(short_help="Show the first pages or sites.")
 @with_place
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
 @click.option("--by", type=click.Choice(["importance", "cash", "stale", "rising", "site"]), default="importance",
-              help="What comes first [importance].")  # fmt: skip
+              help="Order [importance].")  # fmt: skip
 @click.option("--level", type=click.Choice(["host", "domain"]), default="host", help="What a site is [host].")
 @as_json_too
 def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> None:
-    """The first pages by importance, cash, staleness or growth, or the first sites.
+    """Show the first pages by importance, cash, staleness or growth, or the first sites.
 
-    Staleness is what is lost: importance x the changes that were probably missed since the last read. Rising pages grew
-    more than chance explains. Sites rank by the links between them (--level: hosts, or registrable domains).
+    Staleness is importance x the number of changes that were probably missed since the last read. Rising pages grew
+    more than chance explains. Sites are ranked by the links between them (--level: hosts, or registrable domains).
     """
     from xyro.wire.clock import SystemClock
 
@@ -91,12 +92,12 @@ def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> No
     tell(pages_table(rows, by, terminal_width()))
 
 
-@click.command()
+@click.command(short_help="Explain what is known of URL, and its next read.")
 @click.argument("url")
 @with_place
 @as_json_too
 def why(url: str, place: CrawlPlace, as_json: bool) -> None:
-    """Explain what is known of URL, and what decides when it is read."""
+    """Explain what is known of URL, and what decides when it is read next."""
     from xyro.wire.clock import SystemClock
     from xyro.wire.urls import canonical
 
@@ -123,24 +124,27 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
     tell(f"{sentences}\n{field_lines(explained_fields(explanation))}")
 
 
-@click.command(short_help="Write all pages, documents, links, hosts, texts ...")
+@click.command(short_help="Write all pages, documents, links, hosts or texts.")
 @click.argument("table", type=click.Choice(["pages", "documents", "links", "hosts", "histories", "texts", "warc"]))
 @with_place
-@click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="Form [as FILE ends, or jsonl].")
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="Format [by the ending of FILE, or jsonl]."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 @click.option("--by", type=click.Choice(["url", "importance", "date"]), default="url", help="texts, warc: order [url].")
 @click.option("--since", default="", metavar="TIME", help="texts, warc: read or changed since then.")
-@click.option("--min-importance", type=float, default=0.0, metavar="X", help="texts, warc: of pages so important [0].")
+@click.option(
+    "--min-importance", type=float, default=0.0, metavar="X", help="texts, warc: pages of at least this importance [0]."
+)
 def export(
     table: str, place: CrawlPlace, form: str | None, output: Path | None, by: str, since: str, min_importance: float
 ) -> None:
-    """Write all known pages, stored XML documents, stored links, hosts, or change histories, as of one commit; or what
-    is kept of pages.
+    """Write all pages, XML documents, links, hosts or change histories as of one commit, or the stored contents of
+    pages.
 
-    Histories are what `xyro lab refresh --changes` replays: JSON lines only.
-
-    texts: the latest text of each page, plain and as Markdown ([keep] text); warc: the WARC files ([keep] warc) and
-    what is in them. Importance is that of the page's last read.
+    histories: JSON lines only, for `xyro lab refresh --changes`; texts: the latest text of each page, plain and as
+    Markdown ([keep] text); warc: the WARC files ([keep] warc) and what is in them. The importance in texts and warc is
+    that of the page's last read.
     """
     from xyro.service.views.export import check, form_of, write_rows
 
@@ -163,17 +167,18 @@ def export(
         write_rows(table, rows, form, out)
 
 
-@click.command(short_help="Who takes most of the crawl, and who waits.")
+@click.command(short_help="Show hosts with most waiting links and orders.")
 @with_place
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
 @as_json_too
 def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
-    """The hosts with most waiting links, then those with most orders, and their standing.
+    """Show the hosts with most waiting links, then those with most orders.
 
-    orders: that unread pages of the host got; unread: such pages now, of `most` that it may have; poor: of patterns
-    that breed (2 % of the reads for all of these); credit: hosts that nobody knew which links of its domain may still
-    bring in, brought: that they did; waiting: links of its pages that wait for one or the other; fails: failures of the
-    host, in a row. Below: the [[sites]] entry that holds.
+    orders: orders of unread pages of the host; unread: its unread pages now, and most: how many it may have; poor:
+    pages of patterns that breed, which get 2 % of the reads in all; credit: new hosts that links of its domain may
+    still introduce, and brought: those they did; waiting: links of its pages that wait for either limit; fails:
+    failures of the host in a row. A line below says whether the host is paused or blocked, and which [[sites]] entry
+    applies.
     """
     from xyro.service.views.host_standing import first_hosts, hosts_table
 
@@ -192,8 +197,9 @@ def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
 def audit(place: CrawlPlace, as_json: bool) -> None:
     """Check every invariant; exit code 0 only if all hold.
 
-    Cash to the unit, and that maps, links, rows, counters and outboxes agree with each other, as of one commit. Exit
-    code 1: one is broken; 3: it is not known, for a node of the cluster did not answer.
+    The audit counts cash to the unit, and checks that maps, links, rows, counters and outboxes agree with each other,
+    as of one commit. Exit code 1: an invariant does not hold; 3: not known, because a node of the cluster did not
+    answer.
     """
 
     def local(views: Views) -> Any:

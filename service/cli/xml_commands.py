@@ -29,9 +29,9 @@ WIDE = 2_000
 """most characters of a line for people"""
 
 
-@click.group(short_help="The XML documents that were read, every version.")
+@click.group(short_help="Show the XML documents that were read, every version.")
 def xml() -> None:
-    """The repository of XML documents: every version that was read, and what they say."""
+    """Show the XML documents that were read, in every version."""
 
 
 @contextlib.contextmanager
@@ -87,7 +87,7 @@ def get(reference: str, place: CrawlPlace, version: int | None, moment: str, out
 @with_place
 @as_json_too
 def versions(reference: str, place: CrawlPlace, as_json: bool) -> None:
-    """List the versions of a document that are kept, oldest first."""
+    """List the stored versions of a document, oldest first."""
     from xyro.plugins.warehouse.documents_view import versions as look
     from xyro.service.views.text_tables import url_lines
     from xyro.service.views.views import Views
@@ -134,8 +134,8 @@ def query(
     """Evaluate XPATH over the latest version of every stored document.
 
     Prints a line for each match as it is found: URL and match, tab-separated, or a JSON object. XPath 1.0 without
-    extension functions; documents that take too long or too much memory are left out, which is told at the end, and
-    then the exit code is 1.
+    extension functions. Documents that take too long or too much memory are skipped; the command then says so at the
+    end, and exits with 1.
     """
     from xyro.plugins.warehouse.xpath_query import XPathQuery, namespaces_of, root_of
 
@@ -176,9 +176,9 @@ def _bodies(source: Source, host: str, root: str, by: str) -> Iterator[dict[str,
 @click.option("--to", "new", type=click.IntRange(1), default=None, help="Version [the latest].")
 @as_json_too
 def diff(reference: str, place: CrawlPlace, old: int | None, new: int | None, as_json: bool) -> None:
-    """Tell what changed between two versions, as edits of the tree.
+    """Show what changed between two versions, as edits of the tree.
 
-    Of documents too large for that, a difference of their lines (tags) is told instead.
+    For documents too large for that, shows a difference of their lines (tags).
     """
     from xyro.plugins.warehouse.version_diff import difference
 
@@ -224,14 +224,14 @@ def dtds(place: CrawlPlace, limit: int, as_json: bool) -> None:
                 click.echo(f"          {user}")
 
 
-@xml.command(short_help="Sizes, tags, depth, DTDs, changes of what was found.")
+@xml.command(short_help="Show sizes, tags, depth, DTDs and changes of XML.")
 @with_place
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Draw it: FILE.png, .svg, .pdf."
 )
 @as_json_too
 def stats(place: CrawlPlace, plot: Path | None, as_json: bool) -> None:
-    """Statistics of the XML found: against HTML, sizes, tags, depth, DTDs, how often and how much it changes."""
+    """Show statistics of the XML found: against HTML, sizes, tags, depth, DTDs, how often and how much it changes."""
     from xyro.plugins.warehouse.stats_plot import check, draw
     from xyro.plugins.warehouse.warehouse_stats import stats as look
     from xyro.plugins.warehouse.warehouse_stats import stats_text
