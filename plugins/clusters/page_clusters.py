@@ -21,7 +21,7 @@ from xyro.refresh.clusters import Cluster
 from xyro.wire.errors import InputError
 from xyro.wire.ids import HOME, LocalPage, PageId, join, local_page, owner_of, page_range
 from xyro.wire.messages import Priority
-from xyro.wire.text import stamp
+from xyro.wire.text import figure, stamp
 from xyro.wire.urls import canonical
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class PageClusters:
         size = len(cluster.members) if self._home else self._sizes[number]
         return [
             f"It is in cluster {cluster.name} of {size:,} pages (importance {cluster.importance:.3g}, "
-            f"{cluster.rate:.3g} changes a day), read together: the last round took {cluster.spread:.1f} s of the "
+            f"{figure(cluster.rate)} changes a day), read together: the last round took {cluster.spread:.1f} s of the "
             f"window's {cluster.window:g}, the next is due {stamp(cluster.due)}."
         ]
 

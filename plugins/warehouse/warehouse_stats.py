@@ -20,6 +20,7 @@ from xyro.metadata.documents import DAY, VersionRow, unpack_version
 from xyro.service.views.views import View, Views, verdict_name
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind
+from xyro.wire.text import figure
 
 MOST_DTDS = 100_000
 """grammars that are told apart"""
@@ -323,5 +324,5 @@ def stats_text(found: Mapping[str, Any]) -> str:
 
 def _line(name: str, spread: Mapping[str, Any]) -> str:
     numbers = (spread[which] for which in ("mean", "median", "p90", "most"))
-    shown = "  ".join(f"{'-' if number is None else f'{number:.4g}':>9}" for number in numbers)
+    shown = "  ".join(f"{'-' if number is None else figure(number, 4):>9}" for number in numbers)
     return f"{name:26}{spread['count']:10,}  {shown}"

@@ -11,6 +11,7 @@ from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, tell
 from xyro.service.cli.stopped_crawl import exported, stopped_crawl
 from xyro.wire.errors import InputError
+from xyro.wire.text import figure
 
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 
@@ -92,12 +93,12 @@ def plan_table(forecast: dict[str, Any]) -> str:
         reads = "not reached" if row["reads_per_day"] is None else f"{row['reads_per_day']:,.0f}"
         share = "-" if row["share_per_day"] is None else f"{row['share_per_day']:,.1%}"
         given_up = f"{row['never_read']:8.1%}"
-        missed = "-" if row["obsolescence"] is None else f"{row['obsolescence']:.3g}"
+        missed = "-" if row["obsolescence"] is None else figure(row["obsolescence"])
         lines.append(f"{row['policy']:13}  {reads:>12}  {share:>8}  {row['freshness']:6.1%}  {missed:>14}  {given_up}")
     lines.append(f"over {forecast['pages']:,} refreshed pages, each weighed by its importance")
     lines.append(
-        f"changes came {forecast['changes_over_rates']:.3g} times as often as the estimated rates say; "
-        "the freshness is put right by that"
+        f"changes came {figure(forecast['changes_over_rates'])} times as often as the estimated rates say; "
+        "the freshness is corrected by that"
     )
     proposed = forecast["proposed"]
     if proposed is None:

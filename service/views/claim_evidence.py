@@ -9,6 +9,7 @@ from xyro.metadata.hosts import Hosts
 from xyro.metadata.rows import RefreshRow
 from xyro.refresh.periodic import unpack
 from xyro.refresh.trust import Source, Trust
+from xyro.wire.text import figure
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
@@ -43,7 +44,7 @@ def evidence_sentences(row: RefreshRow, hosts: Hosts, host: int, stamp: Callable
         sentences.append("Its host's Last-Modified is not used: too many were shown to be wrong.")
     for claim in row.claims:
         trust = Trust.load(hosts.trust.get(claim.host, b"")).weight(Source(claim.source))
-        claimed = f"it changes {claim.rate:.3g} times a day" if claim.rate else f"it changed at {stamp(claim.time)}"
+        claimed = f"it changes {figure(claim.rate)} times a day" if claim.rate else f"it changed at {stamp(claim.time)}"
         name = Source(claim.source).name.lower().replace("_", "-")
         sentences.append(f"Said of it ({name} of {hosts.names[claim.host]}): {claimed}; such claims weigh {trust:.2f}.")
     return sentences

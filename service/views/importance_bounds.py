@@ -36,6 +36,7 @@ from xyro.opic.snapshots import HalfWidths
 from xyro.service.views.text_tables import error_phrase, settled_phrase
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import MAX_LINKS
+from xyro.wire.text import figure
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
@@ -176,4 +177,5 @@ def importance_sentences(fields: dict[str, Any]) -> list[str]:
 
 def _percent(growth: float) -> str:
     """A log growth for people."""
-    return f"{100.0 * math.expm1(growth):+.3g} %"
+    percent = 100.0 * math.expm1(growth)
+    return f"{'-' if percent < 0 else '+'}{figure(abs(percent))} %"

@@ -45,7 +45,7 @@ def limits(status: Status) -> dict[str, Any]:
 
 def _speed(status: Status) -> tuple[str, str]:
     if not status.get("running"):
-        return "stopped", "Nothing runs; `xyro serve` goes on with it."
+        return "stopped", "Nothing runs; `xyro serve` resumes the crawl."
     if status["seconds"] < BEGINS:
         return "starting", "It has just started."
     work, queued, reading = status.get("work", {}), sum(status["queue"].values()), status["in_flight"]
@@ -60,7 +60,7 @@ def _speed(status: Status) -> tuple[str, str]:
         orders = f"{counted(queued, 'order')} wait for the delays of their hosts"
         return "politeness", f"Politeness: {orders}; {reading:,} being read."
     if reading:
-        return "sites", f"The sites: {counted(reading, 'read')} under way, no other page may be read now."
+        return "sites", f"The sites: {counted(reading, 'read')} under way, no other page may be read at this moment."
     return _idle(status)
 
 
@@ -75,7 +75,7 @@ def _idle(status: Status) -> tuple[str, str]:
     if failed := status["states"].get("error", 0) * (not status["states"].get("read", 0)):
         return "queue", f"The queue is empty: {counted(failed, 'page')} failed, and no other is known."
     if status["reads"]:
-        return "queue", "The queue is empty: nothing is unread, and no page has probably changed yet."
+        return "queue", "The queue is empty: nothing is unread, and probably no page has changed yet."
     return "queue", "The queue is empty: no URL is known that may be read; `xyro submit URL` hands it some."
 
 
@@ -98,9 +98,9 @@ def _of_this_machine(status: Status) -> Iterator[tuple[str, str]]:
     if free is not None and free < LEAST_DISK:
         yield "disk", f"The disk is nearly full: {free >> 20:,} MiB are left; free some, a full disk ends the crawl."
     if work.get("commit_waits", 0.0) > LONG_COMMIT:
-        yield "disk", f"The disk hangs: a commit group waits for it since {work['commit_waits']:.0f} s."
+        yield "disk", f"The disk hangs: a commit group has waited for it for {work['commit_waits']:.0f} s."
     if paused := status.get("contents", {}).get("paused"):
-        yield "contents", f"Contents are not kept now ([keep]): {paused}."
+        yield "contents", f"Contents are not stored now ([keep]): {paused}."
     if step := work.get("clock_step"):
         moved = f"{'forward' if step > 0 else 'back'} by {abs(step):,.0f} s"
         yield "clock", f"This machine's clock was set {moved}: dates of reads are off by as much; let NTP keep it."
@@ -154,8 +154,8 @@ def _of_errors(status: Status) -> Iterator[tuple[str, str]]:
 
 _HOSTS = {
     "challenged": "show a challenge in place of their pages",
-    "paused": "are paused by a person",
-    "blocked": "are blocked by a person",
+    "paused": "somebody has paused",
+    "blocked": "somebody has blocked",
     "failing": "fail again and again",
 }
 
@@ -182,9 +182,9 @@ def _of_plans(status: Status) -> Iterator[tuple[str, str]]:
     if breeding.get("unread"):
         pages = f"{counted(breeding['unread'], 'unread page')} of patterns that breed"
         where = f"such as on {breeding['host']}"
-        yield "trap", f"A trap: {pages}, {where}; they get 2 % of the reads ([crawl] exclude takes none)."
+        yield "trap", f"A trap: {pages}, {where}; they get 2 % of the reads; [crawl] exclude stops them."
     if waiting := status.get("waiting_links", 0):
-        yield "farm", f"{counted(waiting, 'link')} wait: their hosts may have no more unread pages yet (`xyro hosts`)."
+        yield "farm", f"{counted(waiting, 'link')} wait: their hosts may not have more unread pages yet (`xyro hosts`)."
     bandwidth = status.get("bandwidth", {})
     if (proposed := bandwidth.get("proposed")) and proposed > TOO_FEW * bandwidth["reads_per_day"]:
         fresh, better = bandwidth["freshness"], bandwidth["freshness_proposed"]

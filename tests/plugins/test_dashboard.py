@@ -123,7 +123,7 @@ def test_hosts_are_found_and_held(crawl, session):
     assert name == f"127.3.0.2:{site.port}" and rows[0]["delay"] == 0.0
     assert ask(data, "/hosts", "POST", {"host": name, "action": "pause"}, **session)[0] == 200
     text = xyro("status", "--data", data).stdout
-    assert f"! Hosts that are paused by a person: {name} (0 unread pages)." in text.replace("\n  ", " ")
+    assert f"! Hosts that somebody has paused: {name} (0 unread pages)." in text.replace("\n  ", " ")
     assert ask(data, "/hosts", "POST", {"host": name, "action": "resume"}, **session)[0] == 200
     assert ask(data, "/dashboard/hosts?by=size", **session)[0] == 400
 

@@ -38,8 +38,8 @@ def sink(**fields):
     [
         ("node", {"missing": ["node 2: no answer"]}, "node 2: no answer"),
         ("disk", {"work": {**WELL["work"], "disk_free": 200 << 20}}, "200 MiB are left"),
-        ("disk", {"work": {**WELL["work"], "commit_waits": 30.0}}, "waits for it since 30 s"),
-        ("contents", {"contents": {"paused": "no space"}}, "not kept now ([keep]): no space"),
+        ("disk", {"work": {**WELL["work"], "commit_waits": 30.0}}, "has waited for it for 30 s"),
+        ("contents", {"contents": {"paused": "no space"}}, "not stored now ([keep]): no space"),
         ("clock", {"work": {**WELL["work"], "clock_step": -3600.0}}, "set back by 3,600 s"),
         ("reader", {"recent_errors": {"reader-lost": 2}}, "2 reads lost"),
         ("sink", sink(failures=4, error="refused"), "Sink s takes nothing (refused): 4 failures in a row, 12 changes"),
@@ -62,7 +62,7 @@ def sink(**fields):
         (
             "blocked",
             {"troubled_hosts": [{**HOST, "kind": "blocked"}]},
-            "blocked by a person: a.example (7 unread pages)",
+            "Hosts that somebody has blocked: a.example (7 unread pages)",
         ),
         (
             "failing",

@@ -122,5 +122,9 @@ def test_growth_is_told_in_percent():
     )
 
 
+def test_a_great_growth_has_no_exponent():
+    assert "a day (+0 % to +2,840 %)" in importance_sentences({**SAID, "trend_day_high": 3.38})[1]
+
+
 def test_a_growth_a_day_has_its_interval():
     assert "+10 % a day (+0 % to +22.1 %)" in importance_sentences(SAID)[1]
