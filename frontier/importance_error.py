@@ -55,7 +55,8 @@ class ImportanceError:
         pages = self.snapshots.pages(columns.n)
         unknown = never_measured(columns["flow"][pages]) | (columns["state"][pages] == _FOREIGN)
         window = self.ledger.window.length_at(self.ledger.clock.ticks)
-        importance = np.where(unknown, np.nan, self.ledger.importance(pages) / max(mean, LEAST))
+        middle = self.ledger.centred(self.ledger.importance(pages), pages)
+        importance = np.where(unknown, np.nan, middle / max(mean, LEAST))
         self.snapshots.take(time, window, importance)
         self.partition.put(_SNAPSHOTS, msgpack.packb(self.snapshots.dump()))
 

@@ -27,7 +27,7 @@ from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, VOICE
 from xyro.opic.cash import LINK, UNIT, Births, Tolls, VirtualPage, credit, seeds_of, shares
 from xyro.opic.contest import SampledContest
 from xyro.opic.focus import FocusedPage, Terms
-from xyro.opic.importance import TICKS, WINDOW, NewPages, OpicClock, Window, as_if_now, at_birth, measure
+from xyro.opic.importance import TICKS, WINDOW, NewPages, OpicClock, Window, as_if_now, at_birth, centred, measure
 from xyro.opic.sweep import Costs, Sweep
 from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import LINK_HINT, LINK_NOFOLLOW, LoadReport
@@ -400,6 +400,12 @@ class Ledger:
         return as_if_now(
             flow, self.effective(pages), last, birth, now, self.window.length_at(now), self.new_pages.prior
         )
+
+    def centred(self, importance: NDArray[np.float64], pages: Ids | slice) -> NDArray[np.float64]:
+        """Middles of the intervals of pages with these importances (opic.importance.centred)."""
+        columns, now = self.columns, self.clock.ticks
+        flow, last, birth = columns["flow"][pages], columns["clock"][pages], columns["birth"][pages]
+        return centred(importance, flow, last, birth, now, self.window.length_at(now))
 
     def inflow_of_hosts(self) -> NDArray[np.float64] | None:
         """External inflow of each host, over links from other hosts, page-units a turnover. None: not measured."""

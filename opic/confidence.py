@@ -18,8 +18,9 @@ shortens these by 1 - f. With s = sum x and the fixpoint x* of sum s (x - x* sum
 `condition` is 1/f: 1 / (1-c) with damping c, (d + w) / w with a small edge w and at most d links. For x brought to
 sum 1 the residual is that of the whole over s; a measure of flow counts pages only, its sum is 1 as it is.
 
-The interval. |log(estimate / truth)| of the share SURE of pages is less than a half width (`half_widths`): by what a
-sample of the importances moved (snapshots.py); of pages that were not measured yet, and until there is movement to
+The interval. Its middle is the estimate with half of what the cash in hand says (importance.centred), which the truth
+is nearer to. |log(middle / truth)| of the share SURE of pages is less than a half width (`half_widths`): by what a
+sample of the middles moved (snapshots.py); of pages that were not measured yet, and until there is movement to
 judge by, `Law.width`, a power law in the turnovers that back the estimate. Checked by lab/opic/interval_coverage.py.
 """
 

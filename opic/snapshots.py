@@ -12,9 +12,8 @@ it is another a few turnovers later. So of two snapshots i and j, with q the mov
     q_ij^2 = (fade_i - fade_j)^2 B^2 + (1/T_i^2 + 1/T_j^2) N^2,    half width now = sqrt(fade^2 B^2 + N^2 / T^2).
 
 All pairs of the snapshots that are kept are so many equations for B^2 and N^2, both at least 0; they are solved by
-least squares for each class of importance. No number in this was fitted to a graph: MIXING is that of the slowest graph
-there can be, links hand on DAMPING of what is spent in a turnover. What the intervals hold on graphs whose truth is
-known stands in docs/figures.md.
+least squares for each class of importance. What moves is the middle of a page's interval (importance.centred). What the
+intervals hold on graphs whose truth is known stands in docs/figures.md.
 
 The sample is every `stride`-th page, so it grows with the crawl and is thinned by half when it has twice SAMPLE pages.
 A snapshot is taken each STEP of a window, at least a turnover apart; the KEEP last ones, at most 160 kB, reach back
@@ -23,7 +22,6 @@ over two windows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -32,15 +30,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyro.opic.arrays import Reals
-from xyro.opic.cash import DAMPING
 
 SAMPLE = 2048
 """pages at least, where there are as many; fewer than twice that"""
 SMALLEST = 24
 """pages of a sample, or of a class in it, of which there is a movement that SURE of them stay below"""
 SURE = 0.95
-MIXING = -math.log(DAMPING)
-"""a turnover: the slowest that cash which lies in the wrong part of a graph spreads, as a power of 1/e"""
+MIXING = 0.25
+"""a turnover: how fast cash which lies in the wrong part of a graph spreads at most, as a power of 1/e. In the slowest
+graph there can be it is -ln(.85) = .16; with that, intervals of real graphs were a fifth too wide at 2 to 5 reads a
+page"""
 STEP, SOONEST = 0.25, 1.0
 KEEP = 10
 APART = 3.0

@@ -12,7 +12,7 @@ import numpy as np
 from xyro.opic.arrays import Mask, Pages, Reals
 from xyro.opic.cash import UNIT, VirtualPage, credit, seeds_of, shares
 from xyro.opic.graph import Graph
-from xyro.opic.importance import NewPages, OpicClock, Window, as_if_now, at_birth, measure, normalise
+from xyro.opic.importance import NewPages, OpicClock, Window, as_if_now, at_birth, centred, measure, normalise
 from xyro.opic.sweep import Sweep
 
 
@@ -58,6 +58,15 @@ class GrowingCrawl:
         columns = self.flow[t], cash, self.last[t], self.birth[t]
         result[t] = as_if_now(*columns, now, self.window.length_at(now), self.new_pages.prior)
         return result
+
+    @property
+    def middles(self) -> Reals:
+        """Middles of the intervals of `importance`."""
+        t, now, found = self.order, self.clock.ticks, self.flows
+        columns = self.flow[t], self.last[t], self.birth[t]
+        mean = found[t].mean() or 1.0
+        found[t] = centred(found[t], *columns, now, self.window.length_at(now)) / mean
+        return found
 
     def unread(self, limit: int) -> Pages:
         """Return the richest known pages that were never read, at most `limit`."""

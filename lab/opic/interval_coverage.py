@@ -76,7 +76,7 @@ class Sample(NamedTuple):
     turnovers: Reals
     importance: Reals
     error: Reals
-    """|log(estimate/truth)|, the estimate never below LEAST"""
+    """|log(estimate/truth)|, the estimate never below LEAST; of a crawl that finds its graph, |log(middle/truth)|"""
     residual: float
     """over `convergence`"""
     bound: float
@@ -185,7 +185,7 @@ def _fetch(crawl: GrowingCrawl, pages: Pages, snapshots: Snapshots) -> None:
 def _sample_of(crawl: GrowingCrawl, snapshots: Snapshots) -> tuple[float, float, Reals]:
     """The time, the window and the importances of the sample, as `Snapshots.take` wants them."""
     pages, time = crawl.order[snapshots.pages(crawl.order.size)], crawl.clock.turnovers
-    importance = np.where(never_measured(crawl.flow[pages]), np.nan, crawl.importance[pages])
+    importance = np.where(never_measured(crawl.flow[pages]), np.nan, crawl.middles[pages])
     return time, crawl.window.length_at(crawl.clock.ticks), importance
 
 
@@ -201,7 +201,9 @@ def _look(crawl: GrowingCrawl, snapshots: Snapshots) -> Iterator[tuple[str, Samp
     estimate, never = normalise(flows[order]), never_measured(crawl.flow[order])
     moved = snapshots.half_widths(*_sample_of(crawl, snapshots))
     sample = _sample(graph, estimate, truth, np.minimum(settled, age), span)
-    sample = sample._replace(width=half_widths(estimate, never, settled, age, moved))
+    middle = np.maximum(crawl.middles[order], LEAST)
+    width, error = half_widths(middle, never, settled, age, moved), np.abs(np.log(middle / truth))
+    sample = sample._replace(width=width, error=error)
     yield "crawl", sample.part(~never)
     if never.any():
         yield "never", sample.part(never)

@@ -30,7 +30,7 @@ from xyro.opic.confidence import (
     interval,
     trend,
 )
-from xyro.opic.importance import TICKS, elapsed, never_measured
+from xyro.opic.importance import TICKS, centred, elapsed, never_measured
 from xyro.opic.page_parts import Mass
 from xyro.opic.snapshots import HalfWidths
 from xyro.service.views.text_tables import error_phrase, settled_phrase
@@ -50,6 +50,7 @@ TRENDS = ("trend", "trend_low", "trend_high", "trend_day", "trend_day_low", "tre
 nobody knows how it will go on"""
 BLOCK = 1 << 12
 """neighbouring pages whose widths are computed together"""
+TINY = 1e-9
 ROWS_AT_ONCE = 1 << 14
 """rows whose trends are computed together"""
 
@@ -73,8 +74,8 @@ class ImportanceBounds:
         self._snapshots = copy(frontier.importance_error.snapshots)
         self.now = frontier.now
         """wall clock of the last turn; 0 in a stopped crawl, whose OPIC clock stands since its last read"""
-        birth, flow = frontier.columns["birth"][:n], frontier.columns["flow"][:n]
-        self._birth, self._flow = (birth.copy(), flow.copy()) if copied else (birth, flow)
+        columns = [frontier.columns[name][:n] for name in ("birth", "flow", "clock")]
+        self._birth, self._flow, self._last = (column.copy() for column in columns) if copied else columns
         self._mean = mass.entries / max(int(mass.positive), 1) or 1.0
         self._block = -1, np.empty(0)
         self._plain = not ledger.terms.by_class and not ledger.terms.edge
@@ -86,15 +87,20 @@ class ImportanceBounds:
     def _moved(self) -> HalfWidths | None:
         """By how much the importances of the sample moved."""
         pages = self._snapshots.pages(len(self._flow))
-        importance = self.importance(pages)
-        unknown = never_measured(self._flow[pages]) | ~(importance > 0.0)
-        sample = np.where(unknown, np.nan, importance / self._mean)
+        middle = self._middles(pages)
+        unknown = never_measured(self._flow[pages]) | ~(middle > 0.0)
+        sample = np.where(unknown, np.nan, middle / self._mean)
         return self._snapshots.half_widths(self.clock / TICKS, self._window, sample)
 
     def _widths(self, pages: Pages) -> Reals:
         """Half widths of the intervals of pages."""
         never, age = never_measured(self._flow[pages]), elapsed(self.clock, self._birth[pages])
-        return half_widths(self.importance(pages) / self._mean, never, self.settled, age, self._moved)
+        return half_widths(self._middles(pages) / self._mean, never, self.settled, age, self._moved)
+
+    def _middles(self, pages: Pages) -> Reals:
+        """Middles of the intervals, in the unit of the importances."""
+        importance, flow = self.importance(pages), self._flow[pages]
+        return centred(importance, flow, self._last[pages], self._birth[pages], self.clock, self._window)
 
     def _width(self, page: LocalPage) -> Reals:
         """The half width of a page's interval; those of its neighbours are computed with it, for an export."""
@@ -105,9 +111,10 @@ class ImportanceBounds:
 
     def interval(self, page: LocalPage, mean: float) -> tuple[float, float]:
         """(low, high) of a page's importance of mean 1. A page is never below 1 - damping if all are paid alike."""
-        here = self.importance(slice(page, page + 1)) / mean
-        low, high = interval(here, self._width(page), LEAST if self._plain else 0.0)
-        return float(low[0]), float(high[0])
+        here = slice(page, page + 1)
+        low, high = interval(self._middles(here) / mean, self._width(page), LEAST if self._plain else 0.0)
+        importance = float(self.importance(here)[0]) / mean
+        return min(float(low[0]), importance), max(float(high[0]), importance)
 
     def fields(self, page: LocalPage, mean: float, marks: Sequence[Mark], read_at: int) -> dict[str, float | None]:
         """Return the fields of a page's export row about its importance. read_at: its last read, seconds since 1970."""
@@ -139,7 +146,9 @@ class ImportanceBounds:
         backed = np.array([mark.backed for mark in then]) / TICKS
         turnovers = np.array([self.clock - mark.clock for mark in then]) / TICKS
         widths = LAWS["crawl"].width(backed, old)
-        return trend(self.importance(ids), self._widths(ids), old, widths, turnovers)
+        now = self.importance(ids)
+        off = np.abs(np.log(np.maximum(now, TINY) / np.maximum(self._middles(ids), TINY)))
+        return trend(now, self._widths(ids) + off, old, widths, turnovers)
 
     def rising(self, store: StoreReader) -> Iterator[Rise]:
         """Pages whose trend's interval lies above 0, from all rows of the store, some at a time."""

@@ -80,3 +80,13 @@ def test_never_read_pages_do_not_spend_for_free():
     for _ in range(10):
         state.fetch(state.unread(5))
     assert (state.visits[~state.read] == 0).all() and state.free_spends > 0
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_the_middles_of_intervals_are_nearer_to_the_truth_than_the_importances(seed):
+    graph = web(1500, seed)
+    truth = pagerank(graph).rank * graph.n
+    state, _ = crawl(graph, 10 * graph.n)
+    middles, importance = (np.abs(np.log(found / truth)) for found in (state.middles, state.importance))
+    assert np.median(middles) < 0.9 * np.median(importance)
+    assert np.quantile(middles, 0.95) < 0.9 * np.quantile(importance, 0.95)

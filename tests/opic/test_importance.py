@@ -14,6 +14,7 @@ from xyro.opic.importance import (
     as_if_now,
     at_birth,
     backing,
+    centred,
     elapsed,
     measure,
     never_measured,
@@ -128,6 +129,17 @@ def test_reading_is_measuring_without_a_visit():
     cash = rng.integers(0, 10 * UNIT, 100) + UNIT * 5
     arguments = (flow, cash, times[1], times[0], 2**20, 4.0, 0.3)
     np.testing.assert_allclose(as_if_now(*arguments), measure(*arguments), rtol=1e-6)
+
+
+def test_the_middle_of_an_interval_lies_halfway_between_the_last_measure_and_one_of_now():
+    """Weighed by what of the window has not passed since: T=4, d=1, X=2, C=3 -> 2.25, less half of 3/4 of .25."""
+    last, birth = np.array([99, 98], np.uint32) * TICKS, np.zeros(2, np.uint32)
+    flow, now = np.array([2.0, 2.0], np.float32), 100 * TICKS
+    importance = as_if_now(flow, np.array([3, 3]) * UNIT, last, birth, now, 4.0)
+    found = centred(importance, flow, last, birth, now, 4.0)
+    assert found == pytest.approx([2.25 - 0.5 * 0.75 * 0.25, importance[1] - 0.5 * 0.5 * (importance[1] - 2.0)])
+    assert (centred(importance, at_birth(np.array([0, UNIT])), last, birth, now, 4.0) == importance).all()
+    assert (centred(importance, flow, last, birth, now + 4 * TICKS, 4.0) == importance).all()
 
 
 def test_a_page_never_measured_starts_at_the_default_history():
