@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +107,10 @@ class ReadSums:
         """Return what was seen over this, drawn towards a factor by DOUBT."""
         typical = DOUBT * self.weights / self.believed if self.believed > 0.0 else 1.0
         return (self.seen + towards * typical) / (expected + typical)
+
+    def numbers(self) -> tuple[float, float, float, float]:
+        """Return them in the order of the constructor (dataclasses.astuple copies deeply: 50 us a turn more)."""
+        return self.believed, self.seen, self.weights, self.changes
 
     def merge(self, other: ReadSums) -> None:
         """Take the reads of another partition in."""
@@ -217,10 +221,10 @@ class Calibration:
 
     def dump(self) -> dict[str, Any]:
         """Return it as plain values; the sums of an octave as a list that begins with its number."""
-        octaves = [[number, *astuple(sums)] for number, sums in self.octaves.items()]
+        octaves = [[number, *sums.numbers()] for number, sums in self.octaves.items()]
         return {
             **{name: getattr(self, name) for name in self.__slots__},
-            "whole": astuple(self.whole),
+            "whole": self.whole.numbers(),
             "octaves": octaves,
         }
 
