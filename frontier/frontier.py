@@ -59,7 +59,7 @@ from xyro.opic.snapshots import SMALLEST
 from xyro.wire.commands import CommandAnswer, HoldHost, ReturnOrders, answer
 from xyro.wire.ids import LocalPage, PageId, local_page, local_pages
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
-from xyro.wire.urls import form_of, host_of, site_of
+from xyro.wire.urls import form_of, host_of, partition_of, site_of
 
 _FOREIGN = int(State.FOREIGN)
 Extension = Callable[["Frontier"], object]
@@ -323,13 +323,17 @@ class Frontier:
     # -- people --------------------------------------------------------------------------------------------------
 
     def _submit(self, submit: Submit) -> CommandAnswer | None:
+        urls = [url for url in submit.urls if partition_of(host_of(url), self.partitions) == self.partition.number]
         if submit.seed:
-            for url in submit.urls:
+            for url in submit.urls:  # those of other partitions widen the scope here, and no more
                 self.scope.add_seed(url)
+            for url in urls:
                 self.partition.introductions.found(site_of(host_of(url)))
             self.pages.follow_scope()
+        if not urls:
+            return answer(submit.request, None) if submit.request else None
         blocking = submit.priority is Priority.BLOCKING
-        pages = self.pages.resolve(list(submit.urls), [0] * len(submit.urls), exempt=blocking)
+        pages = self.pages.resolve(urls, [0] * len(urls), exempt=blocking)
         if self.pages.scope_change.pending:
             self.pages.scope_change.settle(local_pages(pages))
         if blocking:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,6 +38,12 @@ def parts_of(submit: Submit, partitions: int) -> Iterator[tuple[int, Submit]]:
     for partition, urls in parts.items():
         for start in range(0, len(urls), SUBMIT_URLS):
             yield partition, Submit(tuple(urls[start : start + SUBMIT_URLS]), submit.priority, submit.seed)
+
+
+def _unheeded(future: asyncio.Future[Any]) -> None:
+    """Take the error of a request for which nobody waits."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _numbered(part: Submit, request: int) -> Submit:
@@ -92,6 +98,14 @@ class CommandSender:
         """Hand URLs over to the partitions they belong to; return when they are on disk. MachineError: as `send`."""
         parts = parts_of(submit, self.partitions)
         await asyncio.gather(*(self._ask(partition, partial(_numbered, part)) for partition, part in parts))
+
+    def widen(self, seeds: Sequence[str]) -> None:
+        """Let all partitions have seeds of other partitions: they widen the scope there, too. Nobody waits for that; a
+        partition that is away has them when it answers."""
+        for start in range(0, len(seeds), SUBMIT_URLS):
+            part = Submit(tuple(seeds[start : start + SUBMIT_URLS]))
+            for partition in range(self.partitions):
+                self._ask(partition, partial(_numbered, part)).add_done_callback(_unheeded)
 
     def post(self, partition: int, command: Command) -> None:
         """Post a command that nobody waits for."""

@@ -336,6 +336,9 @@ class Node:
             for url in urls:
                 self.scope.add_seed(url)
         await self.commands.submit(Submit(urls, priority, seed))
+        if seed and self.scope.mode == "domain" and len(self._residents) < self.commands.partitions:
+            places = {self.scope.place_of(url): url for url in urls}  # hosts of one domain are of many partitions
+            self.commands.widen(list(places.values()))
 
     async def sow(self, seeds: Iterable[str]) -> None:
         """Begin or resume: seeds widen the scope, and those not yet read are ordered."""

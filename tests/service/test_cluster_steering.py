@@ -49,6 +49,25 @@ def test_seeds_of_all_nodes_widen_the_scope_of_the_node_that_is_asked(tmp_path):
         assert {states[seed] for seed in seeds} == {"read"}
 
 
+def test_a_domain_is_in_scope_on_all_nodes(tmp_path):
+    """Its hosts belong to partitions of both; those of the node without the seed's own were out of scope for ever."""
+    with running_cluster(tmp_path, delay=0.05) as cluster:
+        cluster.settings |= {"XYRO_CRAWL__SCOPE": "domain", "XYRO_FETCH__NAME_SERVERS": "127.2.255.53:9"}
+        cluster.start(1), cluster.start(2)
+        cluster.balanced(8, 8)
+        done = xyro("submit", "http://h0.example.org/", "--join", cluster.broker.url)
+        assert (done.returncode, done.stdout) == (0, "1 accepted, 0 refused\n"), done.stderr
+        hosts = [f"http://h{number}.example.org/" for number in range(12)]
+
+        def outside() -> list[str]:
+            answers = {url: cluster.get("/why", url=url) for url in hosts}
+            return [
+                url for url, answer in answers.items() if answer is None or "(scope)" in " ".join(answer["because"])
+            ]
+
+        cluster.until(lambda: not outside(), "all hosts of the domain are in scope", 20)
+
+
 @pytest.mark.long
 def test_a_node_drains_and_is_forgotten_a_partition_is_sent_and_a_bucket_adopted(tmp_path):
     log_path = tmp_path / "log"
