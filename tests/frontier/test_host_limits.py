@@ -318,5 +318,5 @@ def test_why_names_the_rule_that_holds_a_page_back():
     crawl.turn()
     with crawl.views() as views:
         shut, spent = (" ".join(why(views, one, crawl.now)["because"]) for one in (url(1), url(0, 2)))
-    assert "in a blackout until" in shut and "whoever orders it" in shut
+    assert "in a blackout until" in shut and "none of its pages is read, ordered or not" in shut
     assert "budget of host h0.example" in spent and "Of the 2 pages a day" in spent
