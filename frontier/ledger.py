@@ -405,7 +405,7 @@ class Ledger:
         """Middles of the intervals of pages with these importances (opic.importance.centred)."""
         columns, now = self.columns, self.clock.ticks
         flow, last, birth = columns["flow"][pages], columns["clock"][pages], columns["birth"][pages]
-        return centred(importance, flow, last, birth, now, self.window.length_at(now))
+        return centred(importance, flow, last, birth, now, self.window.length_at(now), self.settled)
 
     def inflow_of_hosts(self) -> NDArray[np.float64] | None:
         """External inflow of each host, over links from other hosts, page-units a turnover. None: not measured."""

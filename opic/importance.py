@@ -33,6 +33,8 @@ TICKS = 65_536
 """ticks in a turnover; columns keep uint32 ticks modulo 2^32, so differences are right up to 65,536 turnovers"""
 WINDOW = 16.0
 """T of a settled crawl: how many turnovers of the past count (about 7 reads of every page; see `Window`)"""
+SETTLED = 8.0
+"""turnovers after which the middle of an interval leaves out all of that half (`centred`)"""
 PRIOR_WINDOW = 0.25
 """T_0: how many turnovers of evidence the default history of a new page is worth at first (tried: .25, .5, 1)"""
 
@@ -122,16 +124,20 @@ def as_if_now(
     return np.maximum(estimate, 0.0)  # the prior may have risen since it was counted in
 
 
-def centred(importance: Reals, flow: Flow, last: Ticks, birth: Ticks, now: int, window: float = WINDOW) -> Reals:
+def centred(importance: Reals, flow: Flow, last: Ticks, birth: Ticks, now: int, window: float, settled: float) -> Reals:
     """Importances as of `as_if_now` with half of what the cash in hand says, the middles of intervals: float64[n].
 
     Cash comes in lumps. Just after one a page seems to receive more than it does, just before the next one less: as a
     sawtooth, whose mean lies midway between what the last measure said and what one would say now. On 22 graphs that
-    is nearer to the truth by a quarter to a third, once they have settled.
+    is nearer to the truth by a quarter to a third, once they have settled. While a crawl outgrows itself, cash in hand
+    is news of the larger graph: less of it is left out the fewer turnovers ago that was.
+
+    settled: turnovers since the crawl last outgrew itself.
     """
     spans, age = elapsed(now, last), elapsed(now, birth)
     weighed = np.maximum(1.0 - spans / np.minimum(window, age + backing(age)), 0.0)
-    middle: Reals = importance - 0.5 * np.where(never_measured(flow), 0.0, weighed) * (importance - flow)
+    share = 0.5 * min(1.0, settled / SETTLED)
+    middle: Reals = importance - share * np.where(never_measured(flow), 0.0, weighed) * (importance - flow)
     return middle
 
 

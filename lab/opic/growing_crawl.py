@@ -12,7 +12,7 @@ import numpy as np
 from xyro.opic.arrays import Mask, Pages, Reals
 from xyro.opic.cash import UNIT, VirtualPage, credit, seeds_of, shares
 from xyro.opic.graph import Graph
-from xyro.opic.importance import NewPages, OpicClock, Window, as_if_now, at_birth, centred, measure, normalise
+from xyro.opic.importance import TICKS, NewPages, OpicClock, Window, as_if_now, at_birth, centred, measure, normalise
 from xyro.opic.sweep import Sweep
 
 
@@ -65,7 +65,8 @@ class GrowingCrawl:
         t, now, found = self.order, self.clock.ticks, self.flows
         columns = self.flow[t], self.last[t], self.birth[t]
         mean = found[t].mean() or 1.0
-        found[t] = centred(found[t], *columns, now, self.window.length_at(now)) / mean
+        settled = (now - self.window.since) / TICKS
+        found[t] = centred(found[t], *columns, now, self.window.length_at(now), settled) / mean
         return found
 
     def unread(self, limit: int) -> Pages:

@@ -100,7 +100,8 @@ class ImportanceBounds:
     def _middles(self, pages: Pages) -> Reals:
         """Middles of the intervals, in the unit of the importances."""
         importance, flow = self.importance(pages), self._flow[pages]
-        return centred(importance, flow, self._last[pages], self._birth[pages], self.clock, self._window)
+        columns = flow, self._last[pages], self._birth[pages]
+        return centred(importance, *columns, self.clock, self._window, self.settled)
 
     def _width(self, page: LocalPage) -> Reals:
         """The half width of a page's interval; those of its neighbours are computed with it, for an export."""

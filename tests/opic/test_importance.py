@@ -136,10 +136,13 @@ def test_the_middle_of_an_interval_lies_halfway_between_the_last_measure_and_one
     last, birth = np.array([99, 98], np.uint32) * TICKS, np.zeros(2, np.uint32)
     flow, now = np.array([2.0, 2.0], np.float32), 100 * TICKS
     importance = as_if_now(flow, np.array([3, 3]) * UNIT, last, birth, now, 4.0)
-    found = centred(importance, flow, last, birth, now, 4.0)
+    found = centred(importance, flow, last, birth, now, 4.0, 8.0)
     assert found == pytest.approx([2.25 - 0.5 * 0.75 * 0.25, importance[1] - 0.5 * 0.5 * (importance[1] - 2.0)])
-    assert (centred(importance, at_birth(np.array([0, UNIT])), last, birth, now, 4.0) == importance).all()
-    assert (centred(importance, flow, last, birth, now + 4 * TICKS, 4.0) == importance).all()
+    assert (centred(importance, at_birth(np.array([0, UNIT])), last, birth, now, 4.0, 8.0) == importance).all()
+    assert (centred(importance, flow, last, birth, now + 4 * TICKS, 4.0, 8.0) == importance).all()
+    assert (centred(importance, flow, last, birth, now, 4.0, 0.0) == importance).all(), (
+        "while the crawl outgrows itself"
+    )
 
 
 def test_a_page_never_measured_starts_at_the_default_history():
