@@ -47,9 +47,11 @@ def test_what_is_refused_is_told_with_everything_that_is_kept(tmp_path, readers)
     assert (unread["state"], unread["error"], unread["reads"]) == ("disallowed", "content-signal", 0)
     assert unread["refused"] == "search,ai-input"
     assert said("why", search.url, "--data", data)["because"][0] == (
-        "robots.txt of its host refuses all that it would be read for (Content-Signal: search=no, ai-input=no)."
+        "The robots.txt of its host refuses every use that this crawl has for it "
+        "(Content-Signal: search=no, ai-input=no)."
     )
-    assert "Its robots.txt refuses uses: ai-train=no." in said("why", training.url, "--data", data)["because"][0]
+    because = said("why", training.url, "--data", data)["because"][0]
+    assert "The robots.txt of its host refuses these uses: ai-train=no." in because
     assert {row["url"]: row["refused"] for row in rows("texts", data)} == {
         url + path: uses for url, uses in refused.items() for path in ("", "1")
     }

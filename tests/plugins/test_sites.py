@@ -322,9 +322,9 @@ def test_pages_are_read_again_within_the_bounds_of_their_site(tmp_path):
     assert len(gaps[often]) >= 18 and max(gaps[often]) <= 3 + 3, gaps[often]  # a time unit, and a busy machine
     assert min(gaps[free]) < 4, "without bounds a page that changes at each read is read again sooner"
     assert "read again no sooner than 6 seconds later" in because[rare.host]
-    assert "but for min_interval of its [[sites]] entry" in because[rare.host], because[rare.host]
+    assert "Without min_interval of its [[sites]] entry" in because[rare.host], because[rare.host]
     assert "read again at latest 3 seconds later" in because[often.host]
-    assert "but for max_interval of its [[sites]] entry" in because[often.host], because[often.host]
+    assert "Without max_interval of its [[sites]] entry" in because[often.host], because[often.host]
 
 
 def test_bounds_that_no_interval_can_keep_are_refused(tmp_path):

@@ -322,7 +322,7 @@ def test_what_is_no_address_is_refused(text):
         ("http://secret@hub:4222", "no broker's URL"),
         ("nats://", "no broker's URL"),
         ("tls://secret@hub:99999", "no broker's URL"),
-        ("/no/such/folder", "no folder that `xyro hub` wrote"),
+        ("/no/such/folder", "nor a folder that `xyro hub` wrote"),
     ],
 )
 def test_a_join_that_is_not_safe_or_no_url_is_refused_without_showing_the_token(text, why):
