@@ -49,6 +49,7 @@ from xyro.frontier.scope import Scope
 from xyro.frontier.scope_change import ScopeChange
 from xyro.frontier.site_intervals import SiteIntervals
 from xyro.frontier.terms import terms_of
+from xyro.frontier.vouchers import Vouchers
 from xyro.loader.library import Resumed
 from xyro.metadata.documents import Documents
 from xyro.metadata.hosts import QUERIES
@@ -82,10 +83,9 @@ class Frontier:
 
         refreshing: pages are read again when due. ahead: the page due next is read rather than nothing.
         """
-        self.partition = partition
+        self.partition, self.columns = partition, partition.columns
         self.scope = scope
         self.settings = settings
-        self.columns = partition.columns
         self.partitions: int = partition.facts["partitions"]
         self.hooks = Hooks()
         self.hooks.load(partition.scalars.get("node", {}))
@@ -114,6 +114,7 @@ class Frontier:
         self.loads = Loads(partition, self.scheduler.leases, self.pages, self.requests, documents)
         self.dating = Dating(partition, self.ledger, schedule, self.freshness, settings.refresh, self.hooks)
         self.impostors = Impostors(partition, self.scheduler, settings.crawl)
+        self.vouchers = Vouchers(partition)
         self.importance_error = ImportanceError(partition, self.ledger)
         self.claims = Claims(partition, schedule, self.dating.change_model)
         self.commands = CommandHandlers()
@@ -465,6 +466,8 @@ class Frontier:
         if self.pages.waiting_links:
             self.pages.admit(self.settings.store.links)
         self._note_births(spending, before)
+        if self.partition.standing.any_doubt:
+            self.vouchers.hear(spending, before)
         for page in spending.redirects:
             self._follow_redirect(page, spending)
         for linked in self.hooks.linked:

@@ -51,6 +51,9 @@ MENU = 4
 """most pages of a folder without a query that count as bred by one of its pages: an index of it has many"""
 PROOF = 1 << 30
 """pages that a folder counts as having bred at least once it was proved to make pages for any name"""
+CLOSED = 128
+"""times as many pages as vouch for it that a folder may breed without that proof, before it is of poor standing. Real
+ones reach 27 (of 14 sites and cnr-2000 in any layout), endless ones thousands"""
 HOP = TRIAL + 1
 """pages that the target of a redirect counts as, where both have a query: a chain of them is as poor as it gets"""
 POOR_WORTH = 1 / 1024
@@ -204,7 +207,9 @@ class Standing:
         self.bred: Counts = np.zeros(FOLDERS, np.uint32)
         """pages of a pattern that its own pages, or redirects, led to first"""
         self.fed: Counts = np.zeros(FOLDERS, np.uint32)
-        """pages of a pattern that others led to first"""
+        """pages of a pattern that others led to first, and signs that its folder has an outside, and ends"""
+        self.any_doubt = False
+        """some folder breeds: whoever speaks for it is to be heard (frontier/vouchers.py)"""
         self.poor_reads = 0.0
         """reads that pages of poor standing may have now; below 0: they had more before that was known"""
         self.any_poor = False
@@ -248,14 +253,25 @@ class Standing:
         np.add.at(self.fed, slots[~own & ~redirected & ~again], 1)
         self._changed.update((_PATTERN + distinct(np.concatenate([slots, onward])).astype(np.int64)).tolist())
         self._charge(queried[self.poor_slots(queried) & ~before])
-        menus = menus[self._breeds(folder[menus]) & (self.bred[folder[menus]] < PROOF)]
+        menus = menus[self.doubtful(folder[menus])]
+        self.any_doubt |= len(menus) > 0
+        self.any_poor |= bool(self.poor_slots(folder[menus]).any())
         first = np.unique(folder[menus], return_index=True)[1]
         return local_pages(menus[first])
 
-    def _breeds(self, slots: Slots) -> Mask:
+    def _breeds(self, slots: Slots, times: int = TRIAL) -> Mask:
         """Tell which patterns breed: their pages are met on their own pages, hardly on others."""
-        breeds: Mask = self.bred[slots] > TRIAL * np.maximum(self.fed[slots], 1)
+        breeds: Mask = self.bred[slots] > times * np.maximum(self.fed[slots], 1).astype(np.int64)
         return breeds
+
+    def doubtful(self, slots: Slots) -> Mask:
+        """Tell which patterns are folders that breed and were not proved to make pages for any name."""
+        return self._breeds(slots) & (slots < QUERIES) & (self.bred[slots] < PROOF)
+
+    def vouch(self, slots: Slots) -> None:
+        """Count signs, one for each entry, that a folder belongs to a web that has an outside, and ends."""
+        np.add.at(self.fed, slots, 1)
+        self._changed.update((_PATTERN + distinct(slots).astype(np.int64)).tolist())
 
     def _charge(self, slots: Slots) -> None:
         """Patterns are of poor standing from now on: what their pages were read before counts, too."""
@@ -270,8 +286,9 @@ class Standing:
         self._changed.add(_PATTERN + slot)
 
     def poor_slots(self, slots: Slots) -> Mask:
-        """Tell which patterns are of poor standing: those with a query that breed, and folders that were proved to."""
-        return self._breeds(slots) & ((slots >= QUERIES) | (self.bred[slots] >= PROOF))
+        """Tell which patterns are of poor standing: those with a query that breed, and folders that were proved to, or
+        that lead nowhere but on."""
+        return self._breeds(slots) & ((slots >= QUERIES) | self._breeds(slots, CLOSED))
 
     def poor(self, pages: Ids) -> Mask:
         """Tell which pages belong to a pattern of poor standing."""
@@ -359,7 +376,9 @@ class Standing:
             number = rows.STANDING.split(key)
             if number >= _PATTERN:
                 self.bred[number - _PATTERN], self.fed[number - _PATTERN] = _ROW.unpack(value)
-                self.any_poor |= bool(self.bred[number - _PATTERN] > TRIAL)
+                bred = self.bred[number - _PATTERN] > TRIAL
+                self.any_poor |= bool(bred)
+                self.any_doubt |= bool(bred) and number - _PATTERN < QUERIES
                 continue
             era, orders = _ROW.unpack(value)
             if number >= _HOST:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xyro.metadata.hosts import POOR, PRICE, QUERIES
+from xyro.metadata.hosts import POOR, PRICE, PROOF, QUERIES
 from xyro.metadata.states import FOLDER, State
 from xyro.service.views.text_tables import LEAST_ROOM, middle_cut
 from xyro.wire.ids import LocalPage
@@ -95,7 +95,9 @@ def waiting_sentences(frontier: Frontier, page: LocalPage) -> Iterator[str]:
     if standing.is_poor(page):
         query = frontier.columns[FOLDER][page] >= QUERIES
         which = "Its pattern (a path with a query)" if query else "Its folder"
-        proof = "" if query else ", and made such pages for a name that nobody can have made"
+        proved = standing.bred.item(frontier.columns[FOLDER].item(page)) >= PROOF
+        proof = "and made such pages for a name that nobody can have made" if proved else "and lead on to more of them"
+        proof = "" if query else f", {proof}"
         spent = "" if standing.poor_reads >= 1 else ", and have had them for now"
         yield (
             f"{which} breeds: its pages are met on each other, hardly elsewhere{proof}. All such patterns together get "

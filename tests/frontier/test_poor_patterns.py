@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import count
 
 import numpy as np
@@ -11,7 +12,7 @@ from tests.frontier.rig import Crawl, report, signature, url
 from tests.frontier.test_waiting_links import crawled, settings
 from xyro.frontier.ledger import LINKS_AT_ONCE
 from xyro.frontier.pages import SLICE_PAUSE
-from xyro.metadata.hosts import POOR, POOR_WORTH, QUERIES, TRIAL
+from xyro.metadata.hosts import CLOSED, POOR, POOR_WORTH, QUERIES, TRIAL
 from xyro.metadata.states import State
 from xyro.service.views.why import why
 from xyro.wire.messages import Priority
@@ -242,6 +243,85 @@ def test_a_folder_that_breeds_and_makes_nothing_of_any_name_is_honest(shown):
     assert [probe.url.rpartition("/")[0] for probe in crawl.probes] == ["http://h0.example/book"]
     assert not crawl.frontier.partition.standing.poor(np.arange(crawl.frontier.columns.n)).any()
     assert set(pages) <= set(read)
+
+
+def fresh_names():
+    names = count()
+    return lambda target: [f"http://h0.example/lost/{next(names)}.html" for _ in range(5)]
+
+
+def numbered(steps):
+    """Pages by number, each of which shows those so many numbers away."""
+
+    def links(target):
+        number = int(target.rpartition("/")[2].removesuffix(".html")) if "/lost/x" not in target else 24_000
+        return [f"http://h0.example/lost/{number + step}.html" for step in steps]
+
+    return links
+
+
+def way_down(target):
+    """Names within names, with the way down to each page."""
+    name = target.rpartition("/")[2].removesuffix(".html")
+    above = [f"http://h0.example/lost/{name[:stop]}.html" for stop in range(1, len(name))]
+    return above + [f"http://h0.example/lost/{name}{letter}.html" for letter in "abc"]
+
+
+@pytest.mark.parametrize(
+    "onward", [fresh_names(), numbered((-12, -1, 1, 12)), way_down], ids=["tree", "months", "down"]
+)
+def test_a_folder_that_leads_nowhere_but_on_gets_a_small_share_though_it_knows_its_names(onward):
+    crawl = Crawl.in_memory(refreshing=True)
+    crawl.submit(HOME)
+    below = lost_and_found(list)
+
+    def links(target):
+        return [HOME, *onward(target)] if "/lost/" in target else below(target)
+
+    read = answered(crawl, links, 800)
+    assert crawl.probes, "it was asked for a name that nobody can have made, and has none"
+    assert {url(0, page) for page in range(60)} <= set(read)
+    frontier, page = crawl.page("http://h0.example/lost/x.html")
+    assert frontier.partition.standing.is_poor(page)
+    read = answered(crawl, links, 600)
+    assert 0 < sum("/lost/" in target for target in read) < 2 * POOR * len(read)
+    assert any(
+        "lead on to more of them" in line
+        for line in why(crawl.views(), "http://h0.example/lost/x.html", crawl.now)["because"]
+    )
+    assert crawl.audit()["ok"]
+
+
+def wiki(pages):
+    """All in one folder, reached by its first page: links of popular pages, of neighbours, and some back."""
+    lots = random.Random(3)
+    follow = [
+        [*(int(pages ** lots.random()) - 1 for _ in range(lots.randrange(3, 9))), (page + 1) % pages]
+        for page in range(pages)
+    ]
+    return [[f"http://h0.example/wiki/{number}.html" for number in each] for each in follow]
+
+
+def catalogue(pages):
+    """All in one folder: each page of it shows 20 below it, most of which show the way up alone."""
+    names = [f"http://h0.example/wiki/{number}.html" for number in range(pages)]
+    return [[*names[20 * page + 1 : 20 * page + 21], names[max(0, page - 1) // 20]] for page in range(pages)]
+
+
+@pytest.mark.parametrize("site", [wiki, catalogue])
+def test_a_large_honest_folder_is_never_of_poor_standing(site):
+    shown = site(1_000)
+    crawl = Crawl.in_memory()
+    crawl.submit("http://h0.example/wiki/0.html")
+    read: set[str] = set()
+    while len(read) < len(shown):
+        rest = len(shown) - len(read)
+        read |= set(answered(crawl, lambda target: shown[int(target.rpartition("/")[2][:-5])], min(50, rest)))
+        pages = np.arange(crawl.frontier.columns.n)
+        assert not crawl.frontier.partition.standing.poor(pages).any(), f"after {len(read)} pages"
+    standing = crawl.frontier.partition.standing
+    assert standing.any_doubt, "nobody had to speak for it"
+    assert standing.bred[crawl.frontier.columns["folder"][0]] > CLOSED, "nobody spoke for it"
 
 
 def test_what_is_read_again_of_a_trap_counts_as_well():
