@@ -29,6 +29,10 @@ MAX_FORMATTING = 64
 MAX_OPTIONS = 2_000
 
 _TAG = re.compile(rb"</?[a-z][a-z0-9:-]*+")
+_CHILDLESS = re.compile(rb"<([a-z][^<]*+)</\1(?![^<])")
+"""of tags alone: an element without another in it"""
+ROUNDS = 2
+"""times that elements without others in them are taken away, which is quick, before depth is counted"""
 _LONG_TAG = re.compile(rb"<[a-z][^>]{%d}" % MAX_TAG)
 _UNREAD = re.compile(
     rb"<!--.*?(?:-->|\Z)|<(script|style)(?=[\s/>]).*?(?:</\1[^>]*+(?:>|\Z)|\Z)"  # an unclosed one goes to the end
@@ -46,6 +50,7 @@ _SHALLOW = frozenset(
         b"colgroup option optgroup rp rt html head body"
     ).split()
 )
+_OPTIONS = frozenset([b"<option", b"<optgroup", b"</option", b"</optgroup"])
 _SLASH: Final = ord("/")
 _BOILERPLATE = ["script", "style", "noscript", "template", "nav", "header", "footer", "aside", "form", "iframe", "svg"]
 
@@ -94,18 +99,31 @@ def _tags_of(body: bytes) -> frozenset[bytes] | None:
     if len(body) > MAX_SIZE or body.count(b"<") > MAX_TAGS:
         return None
     body = body.lower()
-    if _LONG_TAG.search(body) or body.count(b"<opt") + body.count(b"</opt") > MAX_OPTIONS:
-        return None
     tags = _TAG.findall(body)
+    distinct = frozenset(tags)
+    if _LONG_TAG.search(body):
+        return None
+    if not _OPTIONS.isdisjoint(distinct) and body.count(b"<opt") + body.count(b"</opt") > MAX_OPTIONS:
+        return None
+    deep = distinct - _SHALLOW
+    tags = [tag for tag in tags if tag in deep]
+    nested = b"".join(tags)
+    for _ in range(ROUNDS):
+        nested = _CHILDLESS.sub(b"", nested)
+    return distinct if _is_flat(_TAG.findall(nested), ROUNDS) or _is_flat(tags) else None
+
+
+def _is_flat(tags: Iterable[bytes], lower: int = 0) -> bool:
+    """Tell whether no element is too deep, by bounds that are so much lower."""
     ends: list[bytes] = []
     formatting = 0
-    for tag in [tag for tag in tags if tag not in _SHALLOW]:
+    for tag in tags:
         if tag[1] != _SLASH:
             ends.append(b"</" + tag[1:])
             formatting += tag in _FORMATTING
-            if len(ends) > MAX_DEPTH or formatting > MAX_FORMATTING:
-                return None
+            if len(ends) > MAX_DEPTH - lower or formatting > MAX_FORMATTING - lower:
+                return False
         elif ends and ends[-1] == tag:
             ends.pop()
             formatting -= b"<" + tag[2:] in _FORMATTING
-    return frozenset(tags)
+    return True

@@ -10,7 +10,7 @@ import html
 import itertools
 import re
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -34,57 +34,21 @@ MOSTLY = 0.5
 """share of a text that must be whole paragraphs for its ends to be cut"""
 _ALWAYS = frozenset(["li", "pre", "table"])
 """kinds of blocks that are content, however short"""
-_TAG = re.compile(r'<(/?[a-z][^\s/>]*+)((?:[^">]++|"[^"]*+")*+)>([^<]*+)')
-"""(name, after a slash if it ends an element; attributes; text up to the next tag)"""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _DROPPED = frozenset(["nav", "footer", "aside", "form", "button", "select", "textarea", "dialog"])
-_BLOCKS = frozenset(
-    [
-        "address",
-        "article",
-        "blockquote",
-        "body",
-        "caption",
-        "center",
-        "dd",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hgroup",
-        "li",
-        "main",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    ]
-)
-_BLOCK_ENDS = frozenset(["/" + name for name in _BLOCKS])
+_READABLE = frozenset(["nav", "footer", "aside", "form", "dialog"])
+"""of the dropped ones, those that have text that is kept where everything is"""
+_BLOCKS = frozenset([
+    "address", "article", "blockquote", "body", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "li", "main", "ol", "p", "pre",
+    "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+])  # fmt: skip
 _CONTAINERS = frozenset(
     ["article", "blockquote", "div", "dl", "figure", "header", "ol", "p", "section", "table", "td", "ul"]
 )
 _NAMED = frozenset(["a", "div", "dl", "header", "li", "ol", "p", "section", "table", "td", "ul"])
 """elements whose names are asked whether they are content"""
+_WRAPPERS = _NAMED | {"form"}
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _INLINE = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`"}
 _MARKS = {
@@ -100,11 +64,15 @@ _NAMES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """each of them gains on the pages that the rules were tuned on (docs/figures.md), or on pages of documentation"""
-_HREF = re.compile(r'\shref="([^"]*)"')
-
-
-_Skipped = tuple[str, str]
-"""(element, its attributes)"""
+_EMPTY = re.compile(r"\x01(\*\*?|`)\s*\1\x02")
+_LOOSE_BEGIN = re.compile(r"\x01(\*\*?|`) +")
+_LOOSE_END = re.compile(r" +(\*\*?|`)\x02")
+_HREF = ' href="'
+_TAGS: dict[str, Tag] = {}
+"""tags that were met, by what stands between < and >; those of links without their address"""
+MANY_TAGS = 4096
+LONG_TAG = 200
+"""characters of a tag from which on it is not remembered"""
 
 
 @dataclass(slots=True)
@@ -120,17 +88,27 @@ class TextBlock:
 
 
 @dataclass(slots=True)
-class _Open:
-    """An element that is open: where its blocks begin, and how much of its text is links."""
+class _Table:
+    """A table that is open."""
+
+    rows: list[list[int]] = field(default_factory=list)
+    """the number of the first block of each cell, by row"""
+    headed: bool = False
+    """it has a <th>: it is one of data"""
+
+
+@dataclass(slots=True)
+class Tag:
+    """A tag by its meaning to a walk."""
 
     name: str
-    first: int
-    letters: int
-    links: int
-    rows: list[list[int]] = field(default_factory=list)
-    """of a table: the number of the first block of each cell, by row"""
-    headed: bool = False
-    """a table has a <th>: it is one of data"""
+    """after a slash if it ends an element"""
+    ends: str | None
+    """kind of the block that ends here; empty where that is of no element, None where none ends"""
+    act: Callable[[BlockWalk, Tag, str], None] | None
+    drops: bool
+    """its element is no content, unless the walk says otherwise"""
+    mark: str = ""
 
 
 @lru_cache(4096)
@@ -161,7 +139,10 @@ def joined(blocks: list[TextBlock]) -> str:
 
 
 class BlockWalk:
-    """One pass over the tags of a well-formed piece of HTML."""
+    """One pass over the tags of a well-formed piece of HTML.
+
+    A page has hundreds of tags, most of them as other pages have them. So what a tag means is looked up by its text.
+    """
 
     def __init__(
         self,
@@ -170,7 +151,7 @@ class BlockWalk:
         named: bool,
         navigation: bool = False,
         everything: bool = False,
-        spared: Container[_Skipped] = (),
+        spared: Container[str] = (),
     ) -> None:
         self.blocks: list[TextBlock] = []
         self.pruned = 0
@@ -179,9 +160,12 @@ class BlockWalk:
         self._named = named
         self._navigation = navigation or everything
         self._everything = everything
-        self._open: list[_Open] = []
+        self._open: list[tuple[str, int, int, int]] = []
+        """of each container: its name, where its blocks begin, letters and linked letters before it"""
+        self._tables: list[_Table] = []
         self._line: list[str] = []
-        self._bare: list[str] = []
+        self._marks: list[int] = []
+        """places in the line that are of its Markdown only"""
         self._letters = 0
         self._links = 0
         self._href = ""
@@ -192,49 +176,30 @@ class BlockWalk:
         self._marker = ""
         self._quotes = 0
         self._pre = 0
-        self.skipped: Counter[_Skipped] = Counter()
-        """characters between the tags of what was left out by its name"""
+        self.skipped: Counter[str] = Counter()
+        """characters between the tags of what was left out, by its tag"""
         self._spared = spared
-        self._skipped: _Skipped | None = None
-        self._counted: tuple[str, ...] = ()
-        self._depth = 0
 
     def run(self, source: str) -> list[TextBlock]:
-        line, bare = self._line, self._bare
-        for name, attributes, text in _TAG.findall(source):
-            if self._skipped is not None:
-                if name not in self._counted or not self._is_over(name):
-                    if text and not text.isspace():
-                        self.skipped[self._skipped] += len(text)
-                    continue
-            elif name in _BLOCKS:
-                if self._is_dropped(name, attributes):
-                    self._skip(name, attributes)
+        """The blocks of a piece that lexbor wrote: < and > stand around tags and nowhere else."""
+        line, marks = self._line, self._marks
+        parts = iter(_parts(source))
+        pairs = zip(parts, parts, strict=True)
+        for head, text in pairs:
+            tag = _TAGS.get(head) or _tag_of(head)
+            if tag.drops and self._is_dropped(tag, head):
+                if tag.ends is not None:
                     self._flush("")
-                    continue
-                if line:
-                    self._flush("")
-                self._begin_block(name)
-            elif name in _BLOCK_ENDS:
-                if line:
-                    self._flush(name[1:])
-                self._end_block(name[1:])
-            elif name == "a":
-                if self._is_dropped(name, attributes):
-                    self._skip(name, attributes)
-                    continue
-                self._begin_link(attributes)
-            elif name == "/a":
-                self._end_link()
-            elif name in _MARKS:
+                text = self._skip(tag.name, head, pairs)
+            elif tag.mark:
                 if not self._pre:
-                    line.append(_MARKS[name])
-            elif name == "br":
-                line.append("\n" if self._pre else " ")
-                bare.append("\n" if self._pre else " ")
-            elif name in _DROPPED and self._is_dropped(name, attributes):
-                self._skip(name, attributes)
-                continue
+                    marks.append(len(line))
+                    line.append(tag.mark)
+            else:
+                if line and tag.ends is not None:
+                    self._flush(tag.ends)
+                if tag.act is not None:
+                    tag.act(self, tag, head)
             if not text:
                 continue
             if not text.isspace():
@@ -242,128 +207,166 @@ class BlockWalk:
             elif not line and not self._pre:
                 continue  # white space between blocks
             line.append(text)
-            bare.append(text)
         self._flush("")
         return self.blocks
 
-    def _skip(self, name: str, attributes: str) -> None:
-        self._skipped, self._counted, self._depth = (name, attributes), (name, "/" + name), 1
+    def _skip(self, name: str, skipped: str, pairs: Iterator[tuple[str, str]]) -> str:
+        """Pass over the rest of an element; the text behind it."""
+        depth, end, begin = 1, "/" + name, name + " "
+        for head, text in pairs:
+            if head == end:
+                depth -= 1
+                if not depth:
+                    return text
+            elif head == name or head.startswith(begin):
+                depth += 1
+            if text and not text.isspace():
+                self.skipped[skipped] += len(text)
+        return ""
 
-    def _is_over(self, name: str) -> bool:
-        """Tell whether this tag, of one name with it, ends the element that is left out."""
-        self._depth += -1 if name[0] == "/" else 1
-        if not self._depth:
-            self._skipped = None
-        return not self._depth
-
-    def _is_dropped(self, name: str, attributes: str) -> bool:
-        if (name, attributes) in self._spared:
+    def _is_dropped(self, tag: Tag, head: str) -> bool:
+        if head in self._spared:
             return False
-        if name in _DROPPED:
-            return not (self._everything and name in ("nav", "footer", "aside", "form", "dialog"))
-        if not attributes or name not in _NAMED or self._everything:
-            return False
-        return any(map(_is_boilerplate, _LABELS.findall(attributes))) or " hidden" in attributes
+        return not self._everything or (tag.name in _DROPPED and tag.name not in _READABLE)
 
-    def _begin_block(self, name: str) -> None:
-        if name in _CONTAINERS:
-            self._open.append(_Open(name, len(self.blocks), self._letters, self._links))
-        if name == "ul":
-            self._lists.append(-1)
-        elif name == "ol":
-            self._lists.append(0)
-        elif name == "li":
-            self._begin_item()
-        elif name == "blockquote":
-            self._quotes += 1
-        elif name == "pre":
-            self._pre += 1
-        elif name == "tr" and (table := self._table()):
-            table.rows.append([])
-        if name in ("td", "th") and (table := self._table()) and table.rows:
-            table.rows[-1].append(len(self.blocks))
-            table.headed |= name == "th"
+    # What tags do
 
-    def _begin_item(self) -> None:
-        number = -1
+    def begin(self, tag: Tag, head: str) -> None:
+        self._open.append((tag.name, len(self.blocks), self._letters, self._links))
+
+    def begin_list(self, tag: Tag, head: str) -> None:
+        self.begin(tag, head)
+        self._lists.append(-1 if tag.name == "ul" else 0)
+
+    def begin_item(self, tag: Tag, head: str) -> None:
+        self._marker = "- "
         if self._lists and self._lists[-1] >= 0:
             self._lists[-1] += 1
-            number = self._lists[-1]
-        self._marker = f"{number}. " if number >= 0 else "- "
+            self._marker = f"{self._lists[-1]}. "
 
-    def _table(self) -> _Open | None:
-        return next((element for element in reversed(self._open) if element.name == "table"), None)
+    def begin_quote(self, tag: Tag, head: str) -> None:
+        self.begin(tag, head)
+        self._quotes += 1
 
-    def _begin_link(self, attributes: str) -> None:
-        self._href = found[1] if (found := _HREF.search(attributes)) else ""
+    def begin_code(self, tag: Tag, head: str) -> None:
+        self._pre += 1
+
+    def begin_table(self, tag: Tag, head: str) -> None:
+        self.begin(tag, head)
+        self._tables.append(_Table())
+
+    def begin_row(self, tag: Tag, head: str) -> None:
+        if self._tables:
+            self._tables[-1].rows.append([])
+
+    def begin_cell(self, tag: Tag, head: str) -> None:
+        if tag.name == "td":
+            self.begin(tag, head)
+        if self._tables and (rows := self._tables[-1].rows):
+            rows[-1].append(len(self.blocks))
+            self._tables[-1].headed |= tag.name == "th"
+
+    def begin_link(self, tag: Tag, head: str) -> None:
+        self._href = head.partition(_HREF)[2].partition('"')[0]
         self._linked = self._letters
         if self._href:
-            self._line.append("[")
+            self._mark("[")
 
-    def _end_link(self) -> None:
-        self._links += self._letters - self._linked
-        self._line_links += self._letters - self._linked
+    def end_link(self, tag: Tag, head: str) -> None:
+        letters = self._letters - self._linked
+        self._links += letters
+        self._line_links += letters
         self._linked = self._letters
         if not self._href:
             return
-        href = html.unescape(self._href)
-        self._href = ""
+        href, self._href = self._href, ""
+        if "&" in href:
+            href = html.unescape(href)
         target = resolve(self._base, href) or href
-        self._line.append(f"]({target.replace(' ', '%20').replace(')', '%29')})".replace("&", "&amp;"))
+        self._mark(f"]({target.replace(' ', '%20').replace(')', '%29')})".replace("&", "&amp;"))
 
-    def _end_block(self, name: str) -> None:
-        if name in ("ul", "ol"):
-            self._lists = self._lists[:-1]
-        elif name == "blockquote":
-            self._quotes -= 1
-        elif name == "pre":
-            self._pre -= 1
-        elif name == "li":
-            self._marker = ""
-        if name in _CONTAINERS and self._open and self._open[-1].name == name:
-            element = self._open.pop()
-            if not self._navigation and self._is_navigation(element):
-                del self.blocks[element.first :]
-                self.pruned += self._letters - element.letters
-                self._letters, self._links = element.letters, element.links
-                self._linked = min(self._linked, self._letters)
-            elif name == "table":
-                self._end_table(element)
+    def break_line(self, tag: Tag, head: str) -> None:
+        self._line.append("\n" if self._pre else " ")
 
-    def _is_navigation(self, element: _Open) -> bool:
-        letters, links = self._letters - element.letters, self._links - element.links
-        if element.name == "p" and self._named:
+    def end(self, tag: Tag, head: str) -> None:
+        if self._open and self._open[-1][0] == tag.ends:
+            name, first, letters, links = self._open.pop()
+            if links != self._links or name == "table":
+                self._close(name, first, letters, links)
+
+    def end_list(self, tag: Tag, head: str) -> None:
+        self.end(tag, head)
+        if self._lists:
+            self._lists.pop()
+
+    def end_item(self, tag: Tag, head: str) -> None:
+        self._marker = ""
+
+    def end_quote(self, tag: Tag, head: str) -> None:
+        self.end(tag, head)
+        self._quotes -= 1
+
+    def end_code(self, tag: Tag, head: str) -> None:
+        self._pre -= 1
+
+    def _mark(self, mark: str) -> None:
+        self._marks.append(len(self._line))
+        self._line.append(mark)
+
+    def _close(self, name: str, first: int, letters: int, links: int) -> None:
+        """A container ends: navigation goes, a table becomes one block."""
+        if links != self._links and not self._navigation and self._is_navigation(name, first, letters, links):
+            del self.blocks[first:]
+            self.pruned += self._letters - letters
+            self._letters, self._links = letters, links
+            self._linked = min(self._linked, self._letters)
+            if name == "table":
+                self._tables.pop()
+        elif name == "table":
+            self._end_table(first, self._tables.pop())
+
+    def _is_navigation(self, name: str, first: int, letters: int, links: int) -> bool:
+        letters, links = self._letters - letters, self._links - links
+        if name == "p" and self._named:
             return False
-        if element.headed or not links or links < LINKED * letters or element.first >= len(self.blocks):
+        if not links or links < LINKED * letters or first >= len(self.blocks):
             return False
-        return not any(outer.headed for outer in self._open)
+        return not any(table.headed for table in self._tables)
 
     def _flush(self, name: str) -> None:
         """Make a block of what was written since the last one."""
-        if not self._line:
+        line = self._line
+        if not line:
             return
-        bare = "".join(self._bare)
-        line = "".join(self._line) if len(self._line) != len(self._bare) else bare
-        self._line.clear()
-        self._bare.clear()
+        whole = bare = "".join(line)
+        if self._marks:
+            for place in self._marks:
+                line[place] = ""
+            self._marks.clear()
+            bare = "".join(line)
+        line.clear()
         links, self._line_links = self._line_links, 0
         if self._pre:
             text = _plain(bare).strip("\n")
             if text.strip():
-                self.blocks.append(TextBlock(text, self._placed(f"```\n{text}\n```", "pre"), "pre"))
+                self.blocks.append(TextBlock(text, self._placed(f"```\n{text}\n```"), "pre"))
             return
-        text = " ".join(_plain(bare).split())
+        text = " ".join((_plain(bare) if "&" in bare else bare).split())
         if not text:
             return
-        markdown = " ".join(_plain(line).split()) if line is not bare else text
-        if "\1" in markdown or "\2" in markdown:
-            markdown = _tight(markdown)
+        markdown = text
+        if whole is not bare:
+            markdown = " ".join((_plain(whole) if "&" in whole else whole).split())
+            if "\1" in markdown or "\2" in markdown:
+                markdown = _tight(markdown)
         kind = "li" if self._lists else name
-        if name in _HEADINGS:
+        if name and name in _HEADINGS:
             markdown, kind = _HEADINGS[name] + markdown, name
-        self.blocks.append(TextBlock(text, self._placed(markdown, kind), kind, links))
+        if self._lists or self._quotes:
+            markdown = self._placed(markdown)
+        self.blocks.append(TextBlock(text, markdown, kind, links))
 
-    def _placed(self, markdown: str, kind: str) -> str:
+    def _placed(self, markdown: str) -> str:
         """With its marker, indented by its lists, quoted."""
         if self._lists:
             indent = "  " * min(len(self._lists) - 1, DEEPEST)
@@ -372,37 +375,89 @@ class BlockWalk:
             markdown = indent + head + markdown.replace("\n", "\n" + indent + "  ")
         return "> " + markdown.replace("\n", "\n> ") if self._quotes else markdown
 
-    def _end_table(self, table: _Open) -> None:
+    def _end_table(self, begin: int, table: _Table) -> None:
         """A table of data becomes one block; one that only places things stays as its blocks."""
         rows = [row for row in table.rows if row]
-        if len(rows) < 2 or max(map(len, rows)) < 2 or not self._is_data(table, rows):
+        if len(rows) < 2 or max(map(len, rows)) < 2 or not self._is_data(rows):
             return
         first = [*(start for row in rows for start in row), len(self.blocks)]
         cells = iter(itertools.pairwise(first))
         texts = [[" ".join(b.text for b in self.blocks[slice(*next(cells))]) for _ in row] for row in rows]
         cells = iter(itertools.pairwise(first))
         lines = [[" ".join(b.markdown for b in self.blocks[slice(*next(cells))]) for _ in row] for row in rows]
-        caption = self.blocks[table.first : first[0]]
+        caption = self.blocks[begin : first[0]]
         width = max(map(len, rows))
         marked = [
             "| " + " | ".join([*(c.replace("|", "\\|") for c in r), *[""] * (width - len(r))]) + " |" for r in lines
         ]
         marked.insert(1, "|" + " --- |" * width)
         block = TextBlock("\n".join("\t".join(row) for row in texts), "\n".join(marked), "table")
-        self.blocks[table.first :] = [*caption, block]
+        self.blocks[begin:] = [*caption, block]
 
-    def _is_data(self, table: _Open, rows: list[list[int]]) -> bool:
+    def _is_data(self, rows: list[list[int]]) -> bool:
         cells = sum(map(len, rows))
         inner = self.blocks[rows[0][0] :]
         plain = all(block.kind in ("td", "th", "p", "", "div") and "\n" not in block.markdown for block in inner)
         return plain and len(inner) <= 1.2 * cells
 
 
+_ACTS: dict[str, Callable[[BlockWalk, Tag, str], None]] = {
+    **dict.fromkeys(_CONTAINERS, BlockWalk.begin),
+    **dict.fromkeys(["/" + name for name in _CONTAINERS], BlockWalk.end),
+    **dict.fromkeys(["ul", "ol"], BlockWalk.begin_list),
+    **dict.fromkeys(["/ul", "/ol"], BlockWalk.end_list),
+    **dict.fromkeys(["td", "th"], BlockWalk.begin_cell),
+    "li": BlockWalk.begin_item,
+    "/li": BlockWalk.end_item,
+    "blockquote": BlockWalk.begin_quote,
+    "/blockquote": BlockWalk.end_quote,
+    "pre": BlockWalk.begin_code,
+    "/pre": BlockWalk.end_code,
+    "table": BlockWalk.begin_table,
+    "tr": BlockWalk.begin_row,
+    "a": BlockWalk.begin_link,
+    "/a": BlockWalk.end_link,
+    "br": BlockWalk.break_line,
+}
+"""name of a tag -> what it does; others do nothing"""
+_ENDS = {**dict.fromkeys(_BLOCKS, ""), **{"/" + name: name for name in _BLOCKS}}
+
+
+def _parts(source: str) -> list[str]:
+    """Tags, without their brackets, and the text behind each."""
+    if source.count("<") == source.count(">"):
+        return source.replace(">", "<").split("<")[1:]
+    return [part for piece in source.split("<")[1:] for part in piece.partition(">")[::2]]  # an <xmp> may have any
+
+
+def _tag_of(head: str) -> Tag:
+    """The meaning of a tag that was not met before."""
+    before, found, after = head.partition(_HREF)
+    if found and (before == "a" or before.startswith("a ")):
+        head = before + after.partition('"')[2]
+        if tag := _TAGS.get(head):
+            return tag
+    name = head.partition(" ")[0]
+    drops = name in _DROPPED or (
+        len(name) < len(head)
+        and name in _NAMED
+        and (any(map(_is_boilerplate, _LABELS.findall(head))) or " hidden" in head)
+    )
+    tag = Tag(name, _ENDS.get(name), _ACTS.get(name), drops, _MARKS.get(name, ""))
+    if len(head) < LONG_TAG:
+        if len(_TAGS) >= MANY_TAGS:
+            _TAGS.clear()
+        _TAGS[head] = tag
+    return tag
+
+
 def _tight(markdown: str) -> str:
     """Marks of emphasis next to their words; none around nothing."""
-    markdown = re.sub(r"\x01(\*\*?|`)\s*\1\x02", "", markdown)
-    markdown = re.sub(r"\x01(\*\*?|`) +", r" \1", markdown)
-    markdown = re.sub(r" +(\*\*?|`)\x02", r"\1 ", markdown)
+    markdown = _EMPTY.sub("", markdown)
+    if "* " in markdown or "` " in markdown:
+        markdown = _LOOSE_BEGIN.sub(r" \1", markdown)
+    if " *" in markdown or " `" in markdown:
+        markdown = _LOOSE_END.sub(r"\1 ", markdown)
     return markdown.replace("\1", "").replace("\2", "").replace("****", "").strip()
 
 
@@ -411,6 +466,8 @@ def blocks_of(node: LexborNode, base: str, *, named: bool = False, everything: b
     source = node.html or ""
     if "<!--" in source:
         source = _COMMENT.sub("", source)
+    if "\1" in source or "\2" in source:  # they are marks of ours
+        source = source.replace("\1", "").replace("\2", "")
     walk = BlockWalk(base, named=named, everything=everything)
     blocks = walk.run(source)
     size = size_of(blocks)
@@ -418,7 +475,7 @@ def blocks_of(node: LexborNode, base: str, *, named: bool = False, everything: b
     wrappers = [
         found
         for found, skipped in walk.skipped.items()
-        if skipped > WRAPPER * size and (found[0] in _NAMED or found[0] == "form") and "comment" not in found[1]
+        if skipped > WRAPPER * size and found.partition(" ")[0] in _WRAPPERS and "comment" not in found
     ]
     if not (navigation or wrappers):
         return blocks
@@ -446,4 +503,7 @@ def trimmed(blocks: list[TextBlock]) -> list[TextBlock]:
 def _is_whole(block: TextBlock) -> bool:
     if block.kind in _ALWAYS:
         return True
-    return block.kind not in _HEADINGS and len(block.text.encode()) >= WHOLE and block.links < len(block.text) / 2
+    size = len(block.text)
+    if block.kind in _HEADINGS or block.links >= size / 2:
+        return False
+    return size >= WHOLE or (4 * size >= WHOLE and len(block.text.encode()) >= WHOLE)

@@ -83,6 +83,8 @@ _WRITTEN = {
     ),
 }
 """what a date means -> where it stands: in JSON-LD, and in an element of the head"""
+_DATED = ("_time", "-modified", '"date"', "dcterms")
+"""what an element that names a date has in it"""
 _TIME = re.compile(r'<time[^>]+datetime="([^"]{4,40})"', re.IGNORECASE)
 
 
@@ -132,7 +134,7 @@ def markdown_of(source: str, url: str) -> str:
 
 
 def _facts(tree: LexborHTMLParser, source: str) -> PageText:
-    title, element = tree.css_first("title"), tree.css_first("html")
+    title, element = tree.css_first("title"), tree.root
     language = (element.attributes.get("lang") or element.attributes.get("xml:lang") or "") if element else ""
     heading = " ".join(title.text().split())[:500] if title else ""
     return PageText("", "", heading.replace("\0", ""), language.strip()[:35], *_dates(source))
@@ -141,7 +143,7 @@ def _facts(tree: LexborHTMLParser, source: str) -> PageText:
 def _content(root: LexborNode, main: LexborNode | None, base: str) -> list[TextBlock]:
     """The blocks of the main part; of all of a short page."""
     written = root.text(separator=" ")
-    if _letters(written[: 20 * SHORT]) < SHORT and _letters(written) < SHORT:
+    if all(_letters(written[:size]) < SHORT for size in (4 * SHORT, 20 * SHORT, len(written))):
         return blocks_of(root, base, everything=True)
     if main is not None:
         blocks = blocks_of(main, base, named=True)
@@ -164,7 +166,7 @@ def _base(tree: LexborHTMLParser, tame: TameSource, url: str) -> str:
 def _main(tree: LexborHTMLParser, tame: TameSource) -> LexborNode | None:
     """The element that the page names as its main part."""
     found: list[LexborNode] = []
-    if tame.present(["main"]) or "main" in tame.source:
+    if tame.present(["main"]) or ("main" in tame.source and ("role" in tame.source or "ROLE" in tame.source)):
         found = tree.css("main, [role=main]")
     if not found and tame.present(["article"]):
         found = tree.css("article")
@@ -174,9 +176,11 @@ def _main(tree: LexborHTMLParser, tame: TameSource) -> LexborNode | None:
 def _dates(source: str) -> Iterator[str]:
     """(published, modified)"""
     head = source[: max(source.find("<body"), 0)]
+    lower = head.lower()
+    dated = any(word in lower for word in _DATED)
     for meaning, (structured, element) in _WRITTEN.items():
         key = "datePublished" if meaning == "published" else "dateModified"
-        found = (structured.search(source) if key in source else None) or element.search(head)
+        found = (structured.search(source) if key in source else None) or (element.search(head) if dated else None)
         if found is None and meaning == "published" and "<time" in source:
             found = _TIME.search(source)
         yield html.unescape(found[1]).strip() if found else ""

@@ -39,6 +39,7 @@ def test_boilerplate_goes_and_content_stays():
     ("html", "markdown"),
     [
         ("<h2>A &amp; B</h2>", "## A & B"),
+        ('<p title="1 > 0">a\1 <b>\2b</b> &lt;i&gt;</p>', "a **b** <i>"),
         ("<p>a <b>bold </b>word, <i>so</i></p>", "a **bold** word, *so*"),
         ('<p><a href="../x?a=1&amp;b=(2)">link</a></p>', "[link](https://example.org/x?a=1&b=(2%29)"),
         ("<ul><li>one<li>two<ul><li>deep</ul></ul>", "- one\n- two\n  - deep"),
