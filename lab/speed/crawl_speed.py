@@ -98,7 +98,7 @@ def part_of(frame: FrameType | None) -> str:
 @contextlib.asynccontextmanager
 async def crawling(directory: Path, seeds: Sequence[str], settings: Settings) -> AsyncIterator[Node]:
     """A crawl of `seeds` at work in a new directory, stopped in order at the block's end. InputError: a bad seed."""
-    bounds = Bounds(settings.crawl.max_pages)
+    bounds = Bounds(settings.crawl.max_pages, settings.crawl.max_seconds)
     single = Node(DataDir.open(directory, make=True), settings, guard_of(settings.fetch), bounds, plugins=PLUGINS)
     try:
         single.start()
