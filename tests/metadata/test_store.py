@@ -261,10 +261,12 @@ from xyro.metadata.store import Store
 from xyro.wire.errors import MachineError
 
 sound, copy, chance = Path(sys.argv[1]), Path(sys.argv[2]), random.Random(1)
-store = Store.open(sound)
+shutil.copytree(sound, copy)  # opening merges the tables, and one table alone is never written anew
+store = Store.open(copy)
 rows = dict(store.scan(b""))
 store.close()
-table = next(sound.glob("*.ldb"))
+shutil.rmtree(copy)
+table = min(sound.glob("*.ldb"))
 size = table.stat().st_size
 footer, index = range(size - 48, size), range(size - 1500, size - 48)
 for place in [*footer, *chance.sample(index, 60), *chance.sample(range(size - 1500), 60)]:
