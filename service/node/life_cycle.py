@@ -227,7 +227,7 @@ class _Life:
             await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
                 return "stopped"
-            if ended.result() in ("complete", "challenged"):
+            if ended.result() in ("complete", "challenged") or (ended.result() == "max-pages" and node.all_read):
                 await self._settle(node, stopped)
             return ended.result()
         finally:
@@ -237,7 +237,7 @@ class _Life:
             await asyncio.gather(shown, ended, stopped, return_exceptions=True)
 
     async def _settle(self, node: Node, stopped: asyncio.Task[Any]) -> None:
-        """Importance of a crawl that is complete; of a million pages it takes minutes, so a signal ends that, too."""
+        """Importance of a crawl that has read all pages; of a million it takes minutes, so a signal ends that, too."""
         settling = asyncio.create_task(node.settle())
         try:
             await asyncio.wait([settling, stopped], return_when=asyncio.FIRST_COMPLETED)

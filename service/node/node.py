@@ -458,8 +458,13 @@ class Node:
         refreshing = self.bounds.refresh
         return all(frontier.exhausted(soon, refreshing) for frontier in self.frontiers) and self.load_loop.quiet
 
+    @property
+    def all_read(self) -> bool:
+        """Every known page in scope was read, or failed for good."""
+        return not any(frontier.scheduler.unread_before(math.inf) for frontier in self.frontiers)
+
     async def settle(self) -> None:
-        """Importance of a crawl that is complete: a small one has spent its cash only a few times over.
+        """Let importance settle once every page was read: a small crawl has spent its cash only a few times over.
 
         In rounds: each partition spends in one commit group what the others sent it in the round before.
         """

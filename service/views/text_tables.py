@@ -97,7 +97,7 @@ def informative_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Select the fields that say something: no None, no counts of which none is above 0, no zeros of QUIET."""
     zero = {*UNSHOWN, *(name for name in QUIET if not values.get(name))}
     if "freshness" in values and values["freshness"] is None:
-        values = {**values, "freshness": "not known yet: too few pages were read again to tell"}
+        values = {**values, "freshness": "not known yet: too few changes were found to tell"}
         values |= dict.fromkeys(("freshness_model", "missed_changes"))  # the prior's, that no read has tested
     return {name: value for name, value in values.items() if name not in zero and _shown(value) not in ("-", "none")}
 

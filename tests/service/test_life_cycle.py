@@ -18,7 +18,7 @@ from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows,
 from xyro.configs.load import load
 from xyro.lab.child import running
 from xyro.service.node.life_cycle import Job, _Life, _Signals
-from xyro.service.node.node import Bounds
+from xyro.service.node.node import SETTLED, Bounds
 from xyro.service.node.run_file import Remote
 
 POLITE = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0.25")
@@ -223,6 +223,14 @@ def test_a_daemon_takes_the_hangup_that_nohup_ignores(again):
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(("reads", "settled"), [(2_000, True), (100, False)], ids=["all read", "pages left"])
+def test_importance_settles_at_a_bound_of_reads_once_all_is_read(web, tmp_path, reads, settled):
+    data = tmp_path / "data"
+    report = said("crawl", web.entry, *LOOPBACK, "--refresh", "--max-pages", str(reads), "--data", data)
+    assert (report["ended"], report["pages_read"]) == ("max-pages", reads)
+    assert (said("status", "--data", data)["turnovers"] >= SETTLED) == settled
 
 
 class Complete:
