@@ -181,10 +181,9 @@ class BlockWalk:
         self._spared = spared
 
     def run(self, source: str) -> list[TextBlock]:
-        """The blocks of a piece that lexbor wrote: < and > stand around tags and nowhere else."""
+        """The blocks of a piece that lexbor wrote: < and > stand around tags, else in raw text and odd names alone."""
         line, marks = self._line, self._marks
-        parts = iter(_parts(source))
-        pairs = zip(parts, parts, strict=True)
+        pairs = _pairs(source)
         for head, text in pairs:
             tag = _TAGS.get(head) or _tag_of(head)
             if tag.drops and self._is_dropped(tag, head):
@@ -423,11 +422,11 @@ _ACTS: dict[str, Callable[[BlockWalk, Tag, str], None]] = {
 _ENDS = {**dict.fromkeys(_BLOCKS, ""), **{"/" + name: name for name in _BLOCKS}}
 
 
-def _parts(source: str) -> list[str]:
+def _pairs(source: str) -> Iterator[tuple[str, str]]:
     """Tags, without their brackets, and the text behind each."""
-    if source.count("<") == source.count(">"):
-        return source.replace(">", "<").split("<")[1:]
-    return [part for piece in source.split("<")[1:] for part in piece.partition(">")[::2]]  # an <xmp> may have any
+    for piece in source.split("<")[1:]:
+        head, _, text = piece.partition(">")
+        yield head, text
 
 
 def _tag_of(head: str) -> Tag:

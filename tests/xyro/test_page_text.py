@@ -39,6 +39,7 @@ def test_boilerplate_goes_and_content_stays():
     ("html", "markdown"),
     [
         ("<h2>A &amp; B</h2>", "## A & B"),
+        ("<p a<b=1>one</p><noembed>x > y</noembed><p>two <i>three</i></p>", "one\n\nx > y\n\ntwo *three*"),
         ('<p title="1 > 0">a\1 <b>\2b</b> &lt;i&gt;</p>', "a **b** <i>"),
         ("<p>a <b>bold </b>word, <i>so</i></p>", "a **bold** word, *so*"),
         ('<p><a href="../x?a=1&amp;b=(2)">link</a></p>', "[link](https://example.org/x?a=1&b=(2%29)"),
