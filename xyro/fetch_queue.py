@@ -11,7 +11,7 @@ A host is in exactly one of these states:
     busy      one of its orders is being read                            release -> waiting or idle
     held      paused by a person, whatever else it is                    resume
 
-A ready host is of a kind (SlotShares): while hosts of its kind may have no slot, `pop` passes over them.
+A ready host is of a kind (standing.py): while hosts of its kind may have no slot, `pop` passes over them.
 
 Entries of heaps and rings are not searched for when a host changes state: they are recognised as stale when they come
 up (a heap entry by its stamp, a ring entry by the host's state) and dropped then, so every step is O(log hosts) at
@@ -29,41 +29,13 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
-from xyro.politeness import Politeness
-from xyro.wire.clock import Clock
+from xyro.standing import KINDS, NOTHING, kind_of
 from xyro.wire.messages import FetchOrder, Priority
 
-LEAST_SHARE = 1 / 8
-"""of the slots, for unknown hosts that all fail"""
-FEWEST = 2
-"""slots for unknown hosts, however few there are in all: else a single silent one would hold up all others"""
-MOST = 7 / 8
-"""of the slots, for unknown hosts that all answer"""
-WEIGHT = 1 / 32
-"""of one unknown host in their mean success"""
-LEAST_PATIENCE = 2 / 15
-"""of every deadline, at the first try: 2 s for a first byte. Half a second more than the slowest of a hundred answers
-of the public web takes"""
-WORTH = 4.0
-"""seconds of a slot that one answer is worth"""
-NOTHING, BEST = 1.0, 5.0
-"""standing of a host that nobody knows, and the most there is: a read that takes WORTH seconds halves any standing"""
-TRIED_FROM, PROVEN_FROM = 1.5, 2.5
-"""least standing: after an answer within 1.3 s; after two within half a second each. 2.7 and 1.6 s keep it"""
-UNKNOWN, TRIED, PROVEN = range(3)
-"""kinds of hosts"""
-KINDS = 3
-REMEMBERED = 1 << 17
-"""hosts with a standing, 150 bytes each: the one that answered first is forgotten, and is unknown again"""
 _LEVELS = len(Priority)
 _ORDERED = Priority.ORDERED.value
 _DEADLINE = attrgetter("deadline")
 _REFRESH, _DISCOVER, _SCOUT = Priority.REFRESH.value, Priority.DISCOVER.value, Priority.SCOUT.value
-
-
-def kind_of(standing: float) -> int:
-    """Return the kind of a host that has such a standing."""
-    return (standing >= TRIED_FROM) + (standing >= PROVEN_FROM)
 
 
 class _Host:
@@ -111,7 +83,7 @@ class FetchQueue:
         """percent points owed to discovery: at 100 it is discovery's turn"""
         self._hosts: dict[str, _Host] = {}
         self.standing: dict[str, float] = {}
-        """of hosts, in answers (see SlotShares, which writes it); absent: UNKNOWN"""
+        """of hosts, in answers (slot_shares.py writes it); absent: UNKNOWN"""
         self._rings: tuple[_Ring, ...] = tuple(deque() for _ in range(KINDS * _LEVELS))
         """of unknown hosts by level, then of those of better kinds: (when it came in, host)"""
         self._entries = 0
@@ -401,126 +373,3 @@ def _ripe(heap: _Heap, now: float) -> Iterator[_Host]:
         _, stamp, host = heapq.heappop(heap)
         if host.stamp == stamp:
             yield host
-
-
-class SlotShares:
-    """The slots of one pool. `in_flight`: those taken, which the pool counts.
-
-    A host that accepts a connection and stays silent, or drips, costs a slot for as long as we are patient, and there
-    may be more such hosts than slots. So a host has a standing, answers in WORTH seconds of slot: one more for each
-    page that is answered (whatever the status), and less for the seconds that it took, those of a read under way as
-    they pass:
-
-        standing = (standing + 1) / (1 + seconds / WORTH)        NOTHING at first, and after each failure; at most BEST
-
-        proven      PROVEN_FROM on: such hosts share all slots
-        tried       TRIED_FROM on: those slots that the unknown may have, and half of the others
-        unknown     it never answered a page, failed the last time, or takes more than it gave: these share `limit`
-                    slots, robots.txt included; it falls to the least share while they fail, and rises to MOST of all
-                    slots while they answer
-
-    While all slots that a host may have are taken, patience with it shrinks: deadlines become shorter and the least
-    throughput of a body higher, by as many times as hosts of its kind, and better ones, wait for each slot; it is the
-    least one where its kind holds more than its slots and a better host waits. The first try is the shortest, and each
-    failure in a row doubles it: an honest host that is slow is read when there is room, or later.
-    """
-
-    def __init__(
-        self,
-        queue: FetchQueue,
-        politeness: Politeness,
-        clock: Clock,
-        concurrency: int,
-        least: float = LEAST_SHARE,
-    ) -> None:
-        if concurrency < 1:
-            raise ValueError(f"concurrency: at least 1, not {concurrency}")
-        self.concurrency = concurrency
-        self.in_flight = 0
-        self.kind_slots = [0] * KINDS
-        """slots that the hosts of each kind hold"""
-        self.success = 0.5
-        """mean of the unknown hosts' last contacts: 1 = answered, 0 = not"""
-        self.open = UNKNOWN
-        """hosts of this kind, and better ones, may have one more slot"""
-        self._least = least
-        self._queue = queue
-        self._politeness = politeness
-        self._clock = clock
-        self._under_way: dict[str, tuple[int, float]] = {}
-        """host -> its kind by now, and since when its read is under way (monotonic)"""
-
-    @property
-    def limit(self) -> int:
-        """Most slots for unknown hosts, now."""
-        return max(FEWEST, int(self.concurrency * (self._least + max(0.0, MOST - self._least) * self.success)))
-
-    def places(self, kind: int) -> int:
-        """Most slots for hosts of a kind and lesser ones, now."""
-        if kind == PROVEN:
-            return self.concurrency
-        limit = self.limit
-        return limit if kind == UNKNOWN else limit + max(self.concurrency - limit, 0) // 2
-
-    def enter(self, host: str, now: float) -> None:
-        """`host` takes a slot."""
-        kind = self._queue.kind(host)
-        self._under_way[host] = kind, now
-        self._hold(kind, 1)
-
-    def leave(self, host: str) -> None:
-        """`host` gives its slot back."""
-        kind, _ = self._under_way.pop(host)
-        self._hold(kind, -1)
-
-    def answered(self, host: str, seconds: float) -> None:
-        """A page of `host` was answered, in so many seconds; its robots.txt alone says nothing."""
-        standing = self._queue.standing
-        before = standing.get(host, NOTHING)
-        if kind_of(before) == UNKNOWN:
-            self.success += WEIGHT * (1.0 - self.success)
-        standing[host] = min(BEST, (before + 1.0) / (1.0 + seconds / WORTH))
-        if len(standing) > REMEMBERED:
-            del standing[next(iter(standing))]
-
-    def failed(self, host: str) -> None:
-        """A read of `host` was not answered, or not in time: it is unknown from now on."""
-        if kind_of(self._queue.standing.pop(host, NOTHING)) == UNKNOWN:
-            self.success -= WEIGHT * self.success
-
-    def patience(self, host: str) -> float:
-        """Share of every deadline that `host` is allowed now."""
-        kind = self._kind_by_now(host)
-        allowed, total, waiting = 1.0, sum(self.kind_slots[:kind]), 0
-        for each in range(kind, KINDS):
-            total += self.kind_slots[each]
-            waiting += self._queue.lined(each)
-            if total >= (places := self.places(each)):
-                allowed = min(allowed, places / (places + waiting))
-                if each > kind and self._queue.lined(each) and sum(self.kind_slots[: kind + 1]) > self.places(kind):
-                    allowed = 0.0
-        if allowed == 1.0:
-            return 1.0
-        least = LEAST_PATIENCE * 2.0 ** min(self._politeness.failures(host), 8)
-        return min(1.0, max(least, allowed))
-
-    def _hold(self, kind: int, slots: int) -> None:
-        self.kind_slots[kind] += slots
-        self.open, total = PROVEN, sum(self.kind_slots)
-        for each in (TRIED, UNKNOWN):
-            total -= self.kind_slots[each + 1]
-            if total >= self.places(each):
-                return
-            self.open = each
-
-    def _kind_by_now(self, host: str) -> int:
-        """The kind of a host; of one that is being read by what this has cost until now, too."""
-        if host not in self._under_way:
-            return self._queue.kind(host)
-        kind, began = self._under_way[host]
-        seconds = self._clock.monotonic() - began
-        if (less := min(kind, kind_of(self._queue.standing.get(host, NOTHING) / (1.0 + seconds / WORTH)))) < kind:
-            self._under_way[host] = less, began
-            self._hold(kind, -1)
-            self._hold(less, 1)
-        return less

@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from xyro.answer import Answer
 from xyro.challenges import EMPTY
 from xyro.failures import POLICIES, challenge_wait
-from xyro.fetch_queue import FetchQueue, SlotShares, urgency
+from xyro.fetch_queue import FetchQueue, urgency
 from xyro.hops import PAGE as HOP
 from xyro.hops import Hops
 from xyro.lookups import Lookups
@@ -42,6 +42,7 @@ from xyro.posts import PAGE as POST
 from xyro.posts import Parcel, Posted, Posts
 from xyro.reports import Counters, answer_of, report_of
 from xyro.robots import NO_RULES, RobotsState, RobotsTable
+from xyro.slot_shares import SlotShares
 from xyro.wire.clock import Clock
 from xyro.wire.errors import TheirError
 from xyro.wire.messages import FetchOrder, HostChallenged, PageReport

@@ -17,7 +17,7 @@ from xyro.answer import Answer
 from xyro.archive_options import ArchiveOptions
 from xyro.clock_log import ClockLog
 from xyro.exchange import ClientLimits
-from xyro.fetch_queue import LEAST_SHARE, FetchQueue, SlotShares
+from xyro.fetch_queue import FetchQueue
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
 from xyro.politeness import Manners, Politeness
@@ -28,6 +28,7 @@ from xyro.request_signing import RequestSigner, SigningOptions
 from xyro.resolver import Resolver
 from xyro.server_floors import AddressClaims
 from xyro.site_entries import NO_SITES, SiteOptions, entries_of
+from xyro.slot_shares import LEAST_SHARE, SlotShares
 from xyro.wire.clock import Clock
 from xyro.wire.messages import PageReport
 from xyro.wire.uses import SEARCH

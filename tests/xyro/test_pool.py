@@ -18,11 +18,12 @@ from msgspec.structs import replace
 from xyro.answer import Answer
 from xyro.clock_log import ClockLog
 from xyro.failures import DAY
-from xyro.fetch_queue import FetchQueue, SlotShares
+from xyro.fetch_queue import FetchQueue
 from xyro.lookups import LONGEST_LINE, Lookups
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.robots import RobotsTable
+from xyro.slot_shares import SlotShares
 from xyro.wire.clock import ManualClock
 from xyro.wire.errors import TheirError
 from xyro.wire.messages import FetchOrder, HostChallenged, PageReport, Priority

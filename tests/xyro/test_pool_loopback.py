@@ -13,12 +13,13 @@ import pytest
 from aiohttp import web
 
 from xyro.fast_client import FastClient
-from xyro.fetch_queue import FetchQueue, SlotShares
+from xyro.fetch_queue import FetchQueue
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard
 from xyro.politeness import Manners, Politeness
 from xyro.pool import Pool
 from xyro.resolver import Resolver
+from xyro.slot_shares import SlotShares
 from xyro.wire.clock import SystemClock
 from xyro.wire.messages import FetchOrder, PageReport, Priority
 

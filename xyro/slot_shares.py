@@ -1,0 +1,143 @@
+"""Slots of the pool: which hosts may have one more, and how long we are patient with each."""
+
+from __future__ import annotations
+
+from xyro.fetch_queue import FetchQueue
+from xyro.politeness import Politeness
+from xyro.standing import BEST, KINDS, NOTHING, PROVEN, REMEMBERED, TRIED, UNKNOWN, WORTH, kind_of
+from xyro.wire.clock import Clock
+
+LEAST_SHARE = 1 / 8
+"""of the slots, for unknown hosts that all fail"""
+FEWEST = 2
+"""slots for unknown hosts, however few there are in all: else a single silent one would hold up all others"""
+MOST = 7 / 8
+"""of the slots, for unknown hosts that all answer"""
+WEIGHT = 1 / 32
+"""of one unknown host in their mean success"""
+LEAST_PATIENCE = 2 / 15
+"""of every deadline, at the first try: 2 s for a first byte. Half a second more than the slowest of a hundred answers
+of the public web takes"""
+
+
+class SlotShares:
+    """The slots of one pool. `in_flight`: those taken, which the pool counts.
+
+    A host that accepts a connection and stays silent, or drips, costs a slot for as long as we are patient, and there
+    may be more such hosts than slots. So a host has a standing, answers in WORTH seconds of slot: one more for each
+    page that is answered (whatever the status), and less for the seconds that it took, those of a read under way as
+    they pass:
+
+        standing = (standing + 1) / (1 + seconds / WORTH)        NOTHING at first, and after each failure; at most BEST
+
+        proven      PROVEN_FROM on: such hosts share all slots
+        tried       TRIED_FROM on: those slots that the unknown may have, and half of the others
+        unknown     it never answered a page, failed the last time, or takes more than it gave: these share `limit`
+                    slots, robots.txt included; it falls to the least share while they fail, and rises to MOST of all
+                    slots while they answer
+
+    While all slots that a host may have are taken, patience with it shrinks: deadlines become shorter and the least
+    throughput of a body higher, by as many times as hosts of its kind, and better ones, wait for each slot; it is the
+    least one where its kind holds more than its slots and a better host waits. The first try is the shortest, and each
+    failure in a row doubles it: an honest host that is slow is read when there is room, or later.
+    """
+
+    def __init__(
+        self,
+        queue: FetchQueue,
+        politeness: Politeness,
+        clock: Clock,
+        concurrency: int,
+        least: float = LEAST_SHARE,
+    ) -> None:
+        if concurrency < 1:
+            raise ValueError(f"concurrency: at least 1, not {concurrency}")
+        self.concurrency = concurrency
+        self.in_flight = 0
+        self.kind_slots = [0] * KINDS
+        """slots that the hosts of each kind hold"""
+        self.success = 0.5
+        """mean of the unknown hosts' last contacts: 1 = answered, 0 = not"""
+        self.open = UNKNOWN
+        """hosts of this kind, and better ones, may have one more slot"""
+        self._least = least
+        self._queue = queue
+        self._politeness = politeness
+        self._clock = clock
+        self._under_way: dict[str, tuple[int, float]] = {}
+        """host -> its kind by now, and since when its read is under way (monotonic)"""
+
+    @property
+    def limit(self) -> int:
+        """Most slots for unknown hosts, now."""
+        return max(FEWEST, int(self.concurrency * (self._least + max(0.0, MOST - self._least) * self.success)))
+
+    def places(self, kind: int) -> int:
+        """Most slots for hosts of a kind and lesser ones, now."""
+        if kind == PROVEN:
+            return self.concurrency
+        limit = self.limit
+        return limit if kind == UNKNOWN else limit + max(self.concurrency - limit, 0) // 2
+
+    def enter(self, host: str, now: float) -> None:
+        """`host` takes a slot."""
+        kind = self._queue.kind(host)
+        self._under_way[host] = kind, now
+        self._hold(kind, 1)
+
+    def leave(self, host: str) -> None:
+        """`host` gives its slot back."""
+        kind, _ = self._under_way.pop(host)
+        self._hold(kind, -1)
+
+    def answered(self, host: str, seconds: float) -> None:
+        """A page of `host` was answered, in so many seconds; its robots.txt alone says nothing."""
+        standing = self._queue.standing
+        before = standing.get(host, NOTHING)
+        if kind_of(before) == UNKNOWN:
+            self.success += WEIGHT * (1.0 - self.success)
+        standing[host] = min(BEST, (before + 1.0) / (1.0 + seconds / WORTH))
+        if len(standing) > REMEMBERED:
+            del standing[next(iter(standing))]
+
+    def failed(self, host: str) -> None:
+        """A read of `host` was not answered, or not in time: it is unknown from now on."""
+        if kind_of(self._queue.standing.pop(host, NOTHING)) == UNKNOWN:
+            self.success -= WEIGHT * self.success
+
+    def patience(self, host: str) -> float:
+        """Share of every deadline that `host` is allowed now."""
+        kind = self._kind_by_now(host)
+        allowed, total, waiting = 1.0, sum(self.kind_slots[:kind]), 0
+        for each in range(kind, KINDS):
+            total += self.kind_slots[each]
+            waiting += self._queue.lined(each)
+            if total >= (places := self.places(each)):
+                allowed = min(allowed, places / (places + waiting))
+                if each > kind and self._queue.lined(each) and sum(self.kind_slots[: kind + 1]) > self.places(kind):
+                    allowed = 0.0
+        if allowed == 1.0:
+            return 1.0
+        least = LEAST_PATIENCE * 2.0 ** min(self._politeness.failures(host), 8)
+        return min(1.0, max(least, allowed))
+
+    def _hold(self, kind: int, slots: int) -> None:
+        self.kind_slots[kind] += slots
+        self.open, total = PROVEN, sum(self.kind_slots)
+        for each in (TRIED, UNKNOWN):
+            total -= self.kind_slots[each + 1]
+            if total >= self.places(each):
+                return
+            self.open = each
+
+    def _kind_by_now(self, host: str) -> int:
+        """The kind of a host; of one that is being read by what this has cost until now, too."""
+        if host not in self._under_way:
+            return self._queue.kind(host)
+        kind, began = self._under_way[host]
+        seconds = self._clock.monotonic() - began
+        if (less := min(kind, kind_of(self._queue.standing.get(host, NOTHING) / (1.0 + seconds / WORTH)))) < kind:
+            self._under_way[host] = less, began
+            self._hold(kind, -1)
+            self._hold(less, 1)
+        return less
