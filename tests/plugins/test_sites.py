@@ -19,7 +19,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.service.broker import running_brokers
 from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, started, until, xyro
+from xyro.configs.load import load
+from xyro.lab.crawls.jumping import Jumping
+from xyro.lab.web.server import WebServer
+from xyro.lab.web.shape import ORIGIN
+from xyro.lab.web.web import Web
+from xyro.plugins import PLUGINS
+from xyro.service.node.data_dir import DataDir
+from xyro.service.node.guard_factory import guard_of
+from xyro.service.node.node import Bounds, Node
+from xyro.service.views.why import why
+from xyro.wire.clock import ManualClock
 
 SECRETS = ("k3y-of-the-wiki", "s3ssion-cookie", "us3r", "p4ssword")
 LOGIN = base64.b64encode(b"us3r:p4ssword").decode()
@@ -280,51 +292,97 @@ def test_a_whole_crawl_through_a_proxy_and_its_resumption(tmp_path, hosts, clien
     assert not any(secret.encode() in everything for secret in (*SECRETS, LOGIN))
 
 
-def test_pages_are_read_again_within_the_bounds_of_their_site(tmp_path):
-    """Judged by the logs of the servers: pages that change at each read, pages that never do, and no bounds."""
-    rare, often, free = (HostServer(f"127.0.0.{number}") for number in (2, 3, 4))
-    for server, word in ((rare, "{n}"), (often, "still"), (free, "{n}")):
-        links = "".join(f"<a href=/{number}>{number}</a>" for number in range(5))
-        server.pages = {"/": f"{word} {links}", **{f"/{n}": f"<p>{n} {server.host} {word}</p>" for n in range(5)}}
-    (settings := tmp_path / "s.toml").write_text(f"""
-        [refresh]
-        time_unit = 1
-        min_interval = 0
-        least_chance = 0
-        bandwidth = 10
-        [[sites]]
-        host = "{rare.host}"
-        min_interval = "6s"
-        [[sites]]
-        host = "127.0.0.3"
-        max_interval = 3
-    """)
-    seeds = [f"http://{server.host}/" for server in (rare, often, free)]
-    data = tmp_path / "data"
-    words = ["serve", *seeds, *LOOPBACK, "--config", str(settings)]
-    with started(*words, data=data, stderr=None):
-        until(lambda: len(often.seen) > 8)
-        time.sleep(25)
-        because = {
-            server.host: xyro("why", f"http://{server.host}/1", "--data", data).stdout for server in (rare, often)
-        }
-    gaps = {}
-    for server in (rare, often, free):
-        moments: dict[str, list[float]] = {}
-        for _, path, _, moment in server.seen:
-            if path in server.pages:
-                moments.setdefault(path, []).append(moment)
-        assert moments.keys() == server.pages.keys()
-        gaps[server] = [after - before for every in moments.values() for before, after in itertools.pairwise(every)]
+HOUR, DAY, UNIT = 3_600.0, 86_400.0, 600
+BOUNDS = """
+    [refresh]
+    bandwidth = "2000/day"
+    least_chance = 0.1
+    time_unit = 600
+    [[sites]]
+    host = "127.1.0.1"
+    min_interval = "36h"
+    [[sites]]
+    host = "127.1.0.2"
+    max_interval = "6h"
+"""
+
+
+async def _lived(directory: Path, config: str, seen: list[tuple[int, str, float]], spans: list[float]) -> list[str]:
+    """A daemon on a clock that jumps, restarted after each span but the last; return what `why` says in the end.
+
+    seen: gets host, path and time of each request that the servers of a web of three hosts answer.
+    """
+    (path := directory / "s.toml").write_text(config)
+    options = {"crawl.scope": "any", "fetch.only_net": ("127.0.0.0/8",), "politeness.delay": 0.0}
+    settings = load((path,), {}, {**options, "store.commit_seconds": 0.002})
+    clock = ManualClock(ORIGIN)
+    web = Web(seed=4, pages=45, hosts=3, origin=ORIGIN)
+    async with WebServer(web, clock=clock, listener=lambda host, ask, t: seen.append((host, ask.target, t))) as server:
+        for number, span in enumerate(spans, start=1):
+            with contextlib.closing(DataDir.open(directory / "data", make=True)) as data:
+                bounds = Bounds(forever=True)
+                single = Node(data, settings, guard_of(settings.fetch), bounds, clock, plugins=PLUGINS)
+                try:
+                    single.start()
+                    if number == 1:  # a seed that is given again is read at once
+                        await single.submit([server.web.url(int(page)) for page in server.web.places.starts[:-1]])
+                    await Jumping(single, clock, 60.0).until(clock.time() + span)
+                    if number == len(spans):
+                        with await single.views() as views:
+                            urls = [server.web.url(int(page)) for page in server.web.places.starts[:2]]
+                            return [" ".join(why(views, url, clock.time())["because"]) for url in urls]
+                finally:
+                    await single.stop()
+    raise AssertionError("no span")
+
+
+def _gaps(seen: list[tuple[int, str, float]]) -> list[list[float]]:
+    """Seconds between two reads of a page, for each host; robots.txt and invented names apart."""
+    moments: dict[tuple[int, str], list[float]] = {}
+    for host, path, moment in seen:
+        moments.setdefault((host, path), []).append(moment)
+    pages = [(host, times) for (host, path), times in moments.items() if path != "/robots.txt" and len(times) > 1]
+    assert {host for host, _ in pages} == {0, 1, 2}
+    return [[b - a for at, times in pages if at == host for a, b in itertools.pairwise(times)] for host in range(3)]
+
+
+async def test_pages_are_read_again_within_the_bounds_of_their_site(tmp_path):
+    """Judged by the log of the servers, over five days on a clock that jumps; a restart with the same settings keeps
+    them."""
+    seen: list[tuple[int, str, float]] = []
+    because = await _lived(tmp_path, BOUNDS, seen, [3 * DAY, 2 * DAY])
+    rare, often, free = _gaps(seen)
+    assert len(rare) > 10 and min(rare) >= 36 * HOUR, min(rare) / HOUR
+    assert len(often) > 100 and max(often) <= 6 * HOUR + 2 * UNIT, max(often) / HOUR
+    assert min(free) < 6 * HOUR and max(free) > 36 * HOUR, "without bounds the policy goes beyond either"
+    last = {path: moment for host, path, moment in seen if host == 1}
+    assert {path for path, moment in last.items() if moment < ORIGIN + 5 * DAY - 6 * HOUR - 2 * UNIT} <= {"/robots.txt"}
+    assert "read again no sooner than 1 day 12 hours later" in because[0]
+    assert "Without min_interval of its [[sites]] entry" in because[0], because[0]
+    assert "read again at latest 6 hours later" in because[1]
+    assert "Without max_interval of its [[sites]] entry" in because[1], because[1]
+
+
+def test_each_node_of_a_cluster_goes_by_its_sites(tmp_path):
+    """Judged by the servers' logs: hosts of both nodes get the header, and are read within the greatest interval."""
+    servers = [HostServer(f"127.0.0.{number}") for number in range(2, 10)]
+    for server in servers:
+        server.pages = {"/": f"<p>{server.host}</p>"}
+    tables = (f'[[sites]]\nhost = "{s.host}"\nheaders = {{ X-For-You = "yes" }}\nmax_interval = 2\n' for s in servers)
+    (settings := tmp_path / "s.toml").write_text("[refresh]\ntime_unit = 1\n" + "".join(tables))
+    with running_brokers(tmp_path / "js") as (broker,):
+        words = ["serve", "--join", broker.url, *LOOPBACK, "--config", settings]
+        one, two = tmp_path / "one", tmp_path / "two"
+        with started(*words, data=one, stderr=None), started(*words, data=two, stderr=None):
+            url = broker.url
+            until(lambda: xyro("submit", *(f"http://{s.host}/" for s in servers), "--join", url).returncode == 0)
+            until(lambda: all(sum(path == "/" for _, path, _, _ in s.seen) > 2 for s in servers))
+            because = xyro("why", f"http://{servers[0].host}/", "--join", url).stdout
+    for server in servers:
         server.shutdown()
         server.server_close()
-    assert len(gaps[rare]) >= 5 and min(gaps[rare]) >= 6, gaps[rare]
-    assert len(gaps[often]) >= 18 and max(gaps[often]) <= 3 + 3, gaps[often]  # a time unit, and a busy machine
-    assert min(gaps[free]) < 4, "without bounds a page that changes at each read is read again sooner"
-    assert "read again no sooner than 6 seconds later" in because[rare.host]
-    assert "Without min_interval of its [[sites]] entry" in because[rare.host], because[rare.host]
-    assert "read again at latest 3 seconds later" in because[often.host]
-    assert "Without max_interval of its [[sites]] entry" in because[often.host], because[often.host]
+        assert all(headers.get("x-for-you") == "yes" for _, _, headers, _ in server.seen)
+    assert f"[[sites]] number 1 ({servers[0].host}) holds for its host: headers X-For-You; read again at" in because
 
 
 def test_bounds_that_no_interval_can_keep_are_refused(tmp_path):
