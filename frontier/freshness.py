@@ -295,9 +295,7 @@ class Freshness:
         return self._importance_of(np.arange(start, stop))
 
     def _importance_of(self, pages: NDArray[np.int64]) -> NDArray[np.float64]:
-        found = self.ledger.importance(pages)
-        for guide in self.hooks.importance:
-            found = np.array(guide(pages, found.tolist(), self._now))
+        found = self.hooks.guided(pages, self.ledger.importance(pages), self._now)
         counts = (self.partition.columns["state"][pages] == _READ) & (
             found * self.bandwidth.scale >= self.bandwidth.rules.least
         )

@@ -94,6 +94,15 @@ class Hooks:
         """The object of this type that an extension made; None where there is none."""
         return next((found for found in self._extensions if isinstance(found, kind)), None)
 
+    def guided(self, pages: Ids, importance: NDArray[np.float64], now: float) -> NDArray[np.float64]:
+        """The numbers to date pages of this importance by: float64[n]."""
+        if not self.importance:
+            return importance
+        found: list[float] = importance.tolist()
+        for guide in self.importance:
+            found = guide(pages, found, now)
+        return np.array(found, np.float64)
+
     def post(self, partition: int, command: Command) -> None:
         """Send a command to a partition as soon as the next commit group of this one is on disk.
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from xyro.frontier.bandwidth import Bandwidth, RecountSums
 from xyro.frontier.change_model import ChangeModel
+from xyro.frontier.hooks import Hooks
 from xyro.frontier.ledger import Ledger
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
@@ -94,6 +95,7 @@ class Recount:
         partition: Partition,
         bandwidth: Bandwidth,
         ledger: Ledger,
+        hooks: Hooks,
         change_model: ChangeModel,
         rewrite: Rewrite,
         weigh: bool = False,
@@ -101,6 +103,7 @@ class Recount:
         self.partition = partition
         self.bandwidth = bandwidth
         self.ledger = ledger
+        self.hooks = hooks
         self.change_model = change_model
         self.rewrite = rewrite
         self._weighed = 0 if weigh else partition.columns.n
@@ -110,17 +113,17 @@ class Recount:
         """a date that stands nearly where it would be put is left as it is"""
         bandwidth.start_counting()
 
-    def step(self) -> list[tuple[LocalPage, float]]:
+    def step(self, now: float) -> list[tuple[LocalPage, float]]:
         """The next pages whose date changes, and their new dates (seconds since 1970). Within a commit group."""
         if self._weighed < self._pages:
-            self._weigh()
+            self._weigh(now)
             return []
         counting = self.bandwidth.counting
         assert counting is not None, "step follows the constructor, until done"
         stop = min(counting.cursor + ROWS, self.partition.columns.n)
         pages = self._in(counting.cursor, stop, _COUNTED)
         counting.cursor = stop
-        dated = [(page, self._look(page, counting)) for page in local_pages(pages)]
+        dated = [(page, self._look(page, counting, now)) for page in local_pages(pages)]
         if stop == self.partition.columns.n:
             self.bandwidth.counted()
         return [(page, due) for page, due in dated if due]
@@ -134,12 +137,12 @@ class Recount:
         found: NDArray[np.int64] = np.flatnonzero(np.isin(self.partition.columns["state"][start:stop], states)) + start
         return found
 
-    def _weigh(self) -> None:
+    def _weigh(self, now: float) -> None:
         """The next slice of the first pass."""
         stop = min(self._weighed + ROWS, self._pages)
         pages = self._in(self._weighed, stop, (_READ,))
         self._weighed = stop
-        worths = self.ledger.importance(pages) * self.partition.standing.worth(pages, self.partition.children)
+        worths = self._importance(pages, now)
         found: list[tuple[LocalPage, RefreshRow]] = []
         importances: list[float] = []
         for page, importance in zip(local_pages(pages), worths.tolist(), strict=True):
@@ -155,7 +158,7 @@ class Recount:
                 self.rewrite(page, row, msgspec.structs.replace(new, weight=heavy))
         self.change_model.keep()
 
-    def _look(self, page: LocalPage, counting: RecountSums) -> float:
+    def _look(self, page: LocalPage, counting: RecountSums, now: float) -> float:
         """Count a page; its date by the policy of now, 0.0 where it has that (nearly), or it is another's to say."""
         row = self.partition.row(page)
         if row is None or not row.rate:
@@ -163,7 +166,7 @@ class Recount:
         if self.partition.states[page] != _READ:
             counting.add(row.weight, row.pace)
             return 0.0
-        importance = row.weight * row.weight / row.pace if row.weight else self._importance(page)
+        importance = row.weight * row.weight / row.pace if row.weight else self._own(page, now)
         interval = self.bandwidth.at_site(page, self.bandwidth.interval(importance, row.pace, row.belief))
         heavy = 0.0 if interval.term == "importance" else row.weight or weight(importance, row.pace)
         counting.add(row.weight, row.pace)
@@ -176,6 +179,11 @@ class Recount:
         unmoved = self._follows and abs(due - self.partition.columns["due"][page]) <= CLOSE * wait
         return 0.0 if unmoved else due
 
-    def _importance(self, page: LocalPage) -> float:
-        found = float(self.ledger.importance(np.array([page], np.int64))[0])
+    def _importance(self, pages: NDArray[np.int64], now: float) -> NDArray[np.float64]:
+        """The importance of pages as they are dated by it when they are read."""
+        worths = self.ledger.importance(pages) * self.partition.standing.worth(pages, self.partition.children)
+        return self.hooks.guided(pages, worths, now)
+
+    def _own(self, page: LocalPage, now: float) -> float:
+        found = float(self._importance(np.array([page], np.int64), now)[0])
         return found if math.isfinite(found) else 0.0

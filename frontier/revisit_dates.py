@@ -161,7 +161,8 @@ class Schedule:
 
     def _count_anew(self) -> None:
         follows = self.doublings is not None
-        self.recount = Recount(self.partition, self.bandwidth, self.ledger, self.change_model, self.rewrite, follows)
+        hooks, model = self.freshness.hooks, self.change_model
+        self.recount = Recount(self.partition, self.bandwidth, self.ledger, hooks, model, self.rewrite, follows)
 
     # -- what is settled -----------------------------------------------------------------------------------------
 
@@ -284,13 +285,13 @@ class Schedule:
         """Wall clock; infinite where none waits."""
         return self.retries[0][0] if self.retries else math.inf
 
-    def go_on_counting(self) -> None:
+    def go_on_counting(self, now: float) -> None:
         """The next slice of a recount, if one is under way. Within a commit group."""
         if self.doublings is not None and self.doublings.passed() and self.recount is None:
             self._count_anew()
         if self.recount is None:
             return
-        for page, due in self.recount.step():
+        for page, due in self.recount.step(now):
             if self.ahead is None:
                 self.put_due(page, second(due), hastened=False)
         if self.recount.done:
@@ -347,9 +348,8 @@ class Dating:
         dues, kinds, id_of = [], [], self.partition.id_of
         clock, apart = self.ledger.clock.ticks, int(self.ledger.remembered * TICKS)
         flow = self._importance(pages)
-        guided = (self.partition.standing.worth(pages, self.partition.children) * flow).tolist()
-        for guide in self.hooks.importance:
-            guided = guide(pages, guided, now)
+        worths = self.partition.standing.worth(pages, self.partition.children) * flow
+        guided = self.hooks.guided(pages, worths, now).tolist()
         model, backed = self.change_model, self._backed(pages)
         reads = [model.learn(order.page, order.report, order.visit, order.row) for order in settled]
         rates = model.rates([record.belief for record in reads])

@@ -95,6 +95,27 @@ def evidence(crawl, page, times):
         in_group(crawl, lambda partition, scheduler: scheduler.schedule.rewrite(page, row, new))
 
 
+@pytest.mark.parametrize("follows", [False, True])
+def test_all_pages_are_dated_anew_by_what_stands_for_importance(follows):
+    """Out of the plan and back (follows: the importance of now for all): what an extension makes of it is asked."""
+    crawl = one_day_old()
+    frontier, schedule = crawl.frontier, crawl.frontier.scheduler.schedule
+    switch(crawl, min_importance=0.0 if follows else 1e9)
+    while schedule.recount is not None:
+        crawl.turn()
+    if follows:
+        schedule.doublings.next = 0
+    frontier.hooks.importance.append(lambda pages, importance, now: [5.0] * len(importance))
+    if not follows:
+        switch(crawl, min_importance=0.0)
+    crawl.turn()
+    while schedule.recount is not None:
+        crawl.turn()
+    found = [row for page in range(frontier.columns.n) if (row := frontier.partition.row(page)) and row.weight]
+    importances = [row.weight * row.weight / row.pace for row in found]
+    assert len(found) > 50 and all(abs(importance - 5.0) < 0.3 for importance in importances)
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.lists(DEEDS, min_size=5, max_size=40))
 def test_counts_are_those_of_the_rows_after_any_mix(deeds):
