@@ -121,7 +121,7 @@ class PagePlugIns:
         try:
             with _limited(SECONDS):
                 yield
-        except (Exception, _Overdue) as error:
+        except (Exception, SystemExit, _Overdue) as error:
             words = f"not done after {SECONDS:g} s" if isinstance(error, _Overdue) else printable(repr(error), FAULT)
             answer.plug_in_faults = (*answer.plug_in_faults, f"no {field} by plug-in {name}: {words}")
             _log.warning("%s: no %s by plug-in %s: %s", printable(url), field, name, words)
@@ -142,9 +142,11 @@ def _share(value: object) -> float:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Interrupt Python code that takes longer, by SIGALRM; only the main thread can be."""
+    """Interrupt Python code that takes longer: by SIGALRM, which ends a sleep, too; in another thread than the main one
+    (a crawl within a script) by an exception that is raised there once Python code runs."""
     if threading.current_thread() is not threading.main_thread():
-        yield
+        with _limited_here(seconds):
+            yield
         return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -157,3 +159,26 @@ def _limited(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _limited_here(seconds: float) -> Iterator[None]:
+    import ctypes
+
+    thread, lock, over = threading.get_ident(), threading.Lock(), threading.Event()
+
+    def interrupt() -> None:
+        with lock:
+            if not over.is_set():
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Overdue))
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with lock:
+            over.set()
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)  # one that is not raised yet

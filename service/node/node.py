@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from xyro.configs.parsed_types import scope_settings
 from xyro.configs.schema import Settings
 from xyro.frontier.batch import weight
 from xyro.frontier.frontier import Frontier
@@ -123,7 +124,7 @@ class Node:
         self.clock = clock or SystemClock()
         self.network: NodeNetwork = network or LoneNode(bus or LocalBus())
         self.bus: Bus = self.network.bus
-        self.scope = Scope(settings.crawl, settings.rules, guard.host_allowed)
+        self.scope = Scope(scope_settings(settings), settings.rules, guard.host_allowed)
         self._plugin_set = plugins
         self.frontiers = list(map(self._frontier_of, data.partitions))
         """of the partitions that are here; the parts that look at all of them share this list"""

@@ -10,6 +10,7 @@ from socket import gethostname
 
 from xyro import VERSION
 from xyro.archive_options import ArchiveOptions
+from xyro.configs.parsed_types import scope_settings
 from xyro.configs.schema import FetchSettings, Settings
 from xyro.contents_index import FOLDER
 from xyro.decode import Caps
@@ -49,7 +50,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
         concurrency=fetch.concurrency,
         newcomers=settings.fetch.newcomer_share,
         signature=fetch.signature,
-        skip_suffixes=tuple(suffix[1:] for suffix in settings.crawl.skip_suffixes),
+        skip_suffixes=tuple(suffix[1:] for suffix in scope_settings(settings).skip_suffixes),
         fold_slashes=settings.crawl.fold_slashes,
         words=words,
         gamma=gamma,

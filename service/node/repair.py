@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from xyro.configs.load import SERVE, load
+from xyro.configs.parsed_types import scope_settings
 from xyro.configs.schema import Settings
 from xyro.contents_index import FOLDER
 from xyro.frontier.frontier import Extension, Frontier
@@ -122,7 +123,7 @@ def _save(path: Path, fresh: Path, folders: Sequence[Path]) -> list[Salvage]:
 def _settle(fresh: Path, saved: Sequence[Salvage], extensions: Extensions) -> int:
     """Make anew what follows from the rows, and write cash off; the units that were missing."""
     settings = load((SERVE, *crawl_file.paths(fresh)))
-    scope = Scope(settings.crawl, settings.rules, guard_of(settings.fetch).host_allowed)
+    scope = Scope(scope_settings(settings), settings.rules, guard_of(settings.fetch).host_allowed)
     data = DataDir.open(fresh)
     try:
         frontiers = [

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from xyro.configs.load import SERVE, load
+from xyro.configs.parsed_types import scope_settings
 from xyro.configs.schema import Settings
 from xyro.frontier.frontier import Extension, Frontier
 from xyro.frontier.scope import Scope
@@ -30,7 +31,7 @@ def nodes_of(
     data = DataDir.open(directory, look=True) if numbers is None else DataDir.open_some(directory, numbers, look=True)
     try:
         settings = load((SERVE, *crawl_file.paths(directory)))
-        scope = Scope(settings.crawl, settings.rules, guard_of(settings.fetch).host_allowed)
+        scope = Scope(scope_settings(settings), settings.rules, guard_of(settings.fetch).host_allowed)
         frontiers = [Frontier(partition, scope, settings, False, extensions(settings)) for partition in data.partitions]
         now = SystemClock().time()
         for frontier in frontiers:

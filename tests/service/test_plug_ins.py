@@ -4,6 +4,8 @@ import hashlib
 import json
 import re
 import shutil
+import subprocess
+import sys
 import textwrap
 import threading
 import tomllib
@@ -13,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import xyro
-from tests.service.face import LOOPBACK, ROOT, process
+from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, process
 from tests.service.face import xyro as command
 
 DEPTH = 60
@@ -76,6 +78,9 @@ def installed(tmp_path):
             def raises(page):
                 raise RuntimeError("no model here")
 
+            def leaves(page):
+                raise SystemExit("no licence")
+
             def hangs(page):
                 while page.url.count("/") == 3:
                     try:
@@ -98,7 +103,7 @@ def installed(tmp_path):
                 raise OSError("the other end is gone")
         """)
     )
-    points["xyro.values"] |= {"raises": "clumsy:raises", "hangs": "clumsy:hangs"}
+    points["xyro.values"] |= {"raises": "clumsy:raises", "hangs": "clumsy:hangs", "leaves": "clumsy:leaves"}
     points["xyro.parsers"] |= {"clumsy": "clumsy:parses"}
     points["xyro.sinks"] |= {"gone": "clumsy:take"}
     info = place / "xyro_examples-1.0.dist-info"
@@ -129,7 +134,10 @@ def test_what_pages_about_the_topic_link_to_is_read_first(installed, tmp_path, r
     assert abs(share[""] - 0.5) < 0.1 and share["topic"] > 0.75, share
 
 
-@pytest.mark.parametrize(("name", "words", "pages"), [("raises", "no model here", 30), ("hangs", "not done after", 30)])
+@pytest.mark.parametrize(
+    ("name", "words", "pages"),
+    [("raises", "no model here", 30), ("hangs", "not done after", 30), ("leaves", "no licence", 3)],
+)
 def test_a_plug_in_that_fails_costs_the_value_of_that_page(installed, tmp_path, name, words, pages):
     with two_topics() as (entry, log):
         bounds = [*LOOPBACK, "--data", tmp_path / "data", "--max-pages", pages]
@@ -151,7 +159,9 @@ MARKDOWN = {
     "/raises.md": "# Raises\n",
     "/hangs.md": "# Hangs\n",
     "/nonsense.md": "# Nonsense\n",
-    "/page.html": '<p>A page of HTML</p><a href="/linked.md">linked</a>',
+    "/page.html": '<p>A page of HTML</p><a href="/linked.md">linked</a><a href="/table.csv">.</a>',
+    "/table.csv": "name,page\nTable,<{entry}of-a-table.md>\n",
+    "/of-a-table.md": "linked by a table\n",
     "/linked.md": "linked by HTML\n",
 }
 
@@ -166,7 +176,8 @@ def markdown():
             log.append(self.path)
             text = MARKDOWN.get(self.path, "").replace("{entry}", entry).encode()
             self.send_response(200 if text else 404)
-            kind = "text/html" if self.path.endswith(".html") else "text/markdown; charset=utf-8"
+            kinds = {"html": "text/html", "csv": "text/csv"}
+            kind = kinds.get(self.path.rpartition(".")[2], "text/markdown; charset=utf-8")
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
@@ -190,7 +201,7 @@ def markdown():
 def test_a_parser_gives_links_and_text_of_a_media_type(installed, tmp_path, readers):
     data, texts = tmp_path / "data", tmp_path / "texts.jsonl"
     (settings := tmp_path / "s.toml").write_text(
-        '[fetch]\nparsers = { "text/markdown" = "markdown" }\n[keep]\ntext = true\n'
+        '[fetch]\nparsers = { "text/markdown" = "markdown", "text/csv" = "markdown" }\n[keep]\ntext = true\n'
     )
     words = ["--data", data, "--config", settings, "--readers", readers]
     with markdown() as (entry, log):
@@ -202,6 +213,7 @@ def test_a_parser_gives_links_and_text_of_a_media_type(installed, tmp_path, read
         assert found[f"{entry}one.md"]["title"] == "One"
         assert found[f"{entry}deep/three.md"]["text"] == MARKDOWN["/deep/three.md"]
         assert found[f"{entry}page.html"]["text"].startswith("A page of HTML")
+        assert found[f"{entry}table.csv"]["text"].startswith("name,page"), ".csv is one of skip_suffixes"
         assert command("audit", "--data", data).returncode == 0
         said = json.loads(command("why", f"{entry}one.md", "--json", "--data", data).stdout)
         assert (said["kind"], said["http_status"]) == ("OTHER", 200)
@@ -230,12 +242,27 @@ def test_a_parser_that_fails_costs_links_and_text_of_that_page(installed, tmp_pa
         assert "by plug-in" not in command("why", f"{entry}page.html", "--data", data).stdout
 
 
+def test_a_plug_in_that_hangs_in_the_crawl_of_a_script_costs_the_value_of_that_page(installed, tmp_path):
+    """Such a crawl runs in a thread, which no signal interrupts."""
+    script = """
+        import sys, xyro
+        options = {"only_net": ["127.0.0.0/8"], "delay": 0, "max_pages": 5, "opic__values": "hangs"}
+        print(sum(not page.error for page in xyro.crawl(sys.argv[1], data=sys.argv[2], **options)))
+    """
+    with two_topics() as (entry, _):
+        words = [sys.executable, "-c", textwrap.dedent(script), entry, tmp_path / "data"]
+        done = subprocess.run(words, env={**ENVIRONMENT, **installed}, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
+        said = command("why", entry, "--data", tmp_path / "data").stdout
+        assert "At its last read: no value by plug-in hangs: not done after 1 s" in said, said
+
+
 def test_a_plug_in_that_is_not_there_is_named_before_anything_is_done(installed, tmp_path):
     done = process(
         "crawl", "http://127.0.0.1:1/", *LOOPBACK, "--data", tmp_path / "data", XYRO_OPIC__VALUES="nobody", **installed
     )
     assert done.returncode == 2 and "'nobody': no installed package has this entry point of xyro.values" in done.stderr
-    assert "hangs, raises, topic" in done.stderr
+    assert "hangs, leaves, raises, topic" in done.stderr
 
 
 def test_a_sink_of_a_package_gets_each_change_once_and_one_that_fails_holds_nobody_up(installed, tmp_path):
