@@ -108,7 +108,7 @@ def open_index(directory: Path, *, write: bool = False) -> sqlite3.Connection:
 
     path = directory / NAME
     if not write and not path.exists():
-        raise InputError(f"{path}: no page's contents are kept; [keep] warc = true or text = true keeps them")
+        raise InputError(f"{path}: no page's contents are kept; a crawl with --text or --warc ([keep]) keeps them")
     mode = "rwc" if write else "ro"
     try:
         base = sqlite3.connect(

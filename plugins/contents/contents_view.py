@@ -87,6 +87,14 @@ class ContentsView:
             )
         return unpacked_text(row[0])
 
+    def latest(self, page: PageId) -> tuple[TextRow, bytes] | None:
+        """The latest text of a page, and how it is packed; None where none is kept."""
+        found = self._index.execute(
+            "SELECT texts.*, packed FROM texts JOIN bodies USING (digest) WHERE page = ? ORDER BY number DESC LIMIT 1",
+            (page,),
+        ).fetchone()
+        return None if found is None else (TextRow(*found[:-1]), found[-1])
+
     def html(self, page: PageId, version: PageVersion | None, moment: str) -> bytes:
         """The body of the answer that was read at a version's beginning, or last before a moment; decoded."""
         time = version.time if version is not None else seconds_of(moment) if moment else float("inf")

@@ -96,6 +96,8 @@ crawling = _options(
         metavar="'NAME: VALUE'",
         help="Send this header to every host; may be repeated. For one host: [[sites]].",
     ),
+    click.option("--text", is_flag=True, default=None, help="Store main text and Markdown of each page ([keep] text)."),
+    click.option("--warc", is_flag=True, default=None, help="Store each answer in WARC files ([keep] warc)."),
     click.option("-v", "--verbose", is_flag=True, default=None, help="Log more: a line for each read."),
     click.option("-q", "--quiet", is_flag=True, default=None, help="Log warnings and errors only."),
 )
@@ -113,6 +115,8 @@ _SETTINGS = {
     "contact": "fetch__contact",
     "user_agent": "fetch__user_agent",
     "header": "fetch__headers",
+    "text": "keep__text",
+    "warc": "keep__warc",
     "join": "cluster__join",
     "ca": "cluster__ca",
 }

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, terminal_width, with_data
+from xyro.service.cli.options import as_json_too, directory_of, tell, terminal_width, with_data
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
     from xyro.plugins.contents.contents_view import ContentsView
+    from xyro.service.cli.crawl_place import CrawlPlace
     from xyro.wire.ids import PageId
 
 WIDE = 2_000
 """most characters of a line for people"""
+MOST_GONE = 20
+"""pages that are gone, each with a line of its own"""
 
 
 @click.group(short_help="Show stored contents of pages: HTML, text, Markdown.")
@@ -37,6 +41,30 @@ def contents_of(data: Path | None) -> ContentsView:
     directory = directory_of(data)
     keep = load(crawl_file.paths(directory), {}, {}).keep
     return ContentsView(Path(keep.directory) if keep.directory else directory / FOLDER)
+
+
+def export_folder(
+    place: CrawlPlace,
+    rows: Iterable[dict[str, Any]],
+    folder: Path,
+    form: str,
+    since: str,
+    least: float,
+    delete: bool,
+) -> None:
+    """Write the latest text of each page to a file in a folder, and say what is new, changed and gone. rows: of `export
+    pages`."""
+    from xyro.plugins.contents.contents_view import seconds_of
+    from xyro.plugins.contents.text_folder import LIST, TextFolder
+
+    with contents_of(place.data) as view:
+        done = TextFolder(folder, form).sync(view, rows, seconds_of(since) if since else 0.0, least, delete)
+    for entry in done.gone[:MOST_GONE]:
+        tell(f"gone ({entry['gone']}): {printable(entry['url'], WIDE)}")
+    if len(done.gone) > MOST_GONE:
+        tell(f"... and {len(done.gone) - MOST_GONE:,} more")
+    counts = f"{done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged, {len(done.gone):,} gone"
+    tell(f"{counts}{' and deleted' if delete and done.gone else ''}; {folder / LIST} lists them")
 
 
 def _page(view: ContentsView, url: str) -> PageId:

@@ -136,8 +136,29 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
 @click.option(
     "--min-importance", type=float, default=0.0, metavar="X", help="texts, warc: pages of at least this importance [0]."
 )
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    metavar="FOLDER",
+    help="texts: a file for each page in this folder; again: only what has changed.",
+)
+@click.option(
+    "--as", "text_form", type=click.Choice(["markdown", "text"]), default="markdown", help="Form of --to [markdown]."
+)
+@click.option("--delete", is_flag=True, help="With --to: delete the files of pages that are gone.")
 def export(
-    table: str, place: CrawlPlace, form: str | None, output: Path | None, by: str, since: str, min_importance: float
+    table: str,
+    place: CrawlPlace,
+    form: str | None,
+    output: Path | None,
+    by: str,
+    since: str,
+    min_importance: float,
+    folder: Path | None,
+    text_form: str,
+    delete: bool,
 ) -> None:
     """Write all pages, XML documents, links, hosts or change histories as of one commit, or the stored contents of
     pages.
@@ -145,7 +166,21 @@ def export(
     histories: JSON lines only, for `xyro lab refresh --changes`; texts: the latest text of each page, plain and as
     Markdown ([keep] text); warc: the WARC files ([keep] warc) and what is in them. The importance in texts and warc is
     that of the page's last read.
+
+    texts --to FOLDER: a Markdown file for each page, in folders as in its URL; FOLDER/_pages.jsonl lists them.
     """
+    if folder is not None:
+        if table != "texts" or form or output:
+            raise InputError("--to: `xyro export texts --to FOLDER`, without -o and --format")
+        if place.join:
+            raise InputError("export texts: each node keeps its own; name its directory with --data")
+        from xyro.service.cli.page_commands import export_folder
+
+        with exported(place, "pages") as rows:
+            export_folder(place, rows, folder, text_form, since, min_importance, delete)
+        return
+    if delete:
+        raise InputError("--delete: only with --to FOLDER")
     from xyro.service.views.export import check, form_of, write_rows
 
     out = None if output == Path("-") else output
