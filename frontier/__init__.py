@@ -13,7 +13,6 @@ process, no network and no plug-in. One page goes through these files, from the 
     pages.py           URLs become pages; a page's depth is the fewest links from a seed
       scope.py           rules: which URLs belong to the crawl, and which are never contacted
       scope_change.py    known pages that a change of these rules has not reached yet
-      waiting_links.py   links whose host has no room for more pages yet
     vouchers.py        folders that breed: what speaks for them
     impostors.py       answers that are not the page: challenges, suspicious changes, soft 404s
     loads.py           reports of the XML loader; documents that wait for a DTD or an entity

@@ -9,7 +9,7 @@ from tests.frontier.rig import START, Crawl, links_to, url
 from xyro.configs.schema import CrawlSettings, Settings, StandingSettings
 from xyro.frontier.claims import LONG_DOCUMENTS
 from xyro.frontier.ledger import LINKS_AT_ONCE
-from xyro.frontier.waiting_links import SLICE_PAUSE
+from xyro.frontier.pages import SLICE_PAUSE
 from xyro.metadata import rows
 from xyro.metadata.hosts import HERITAGE, PRICE, Introductions
 from xyro.metadata.states import HINTED
