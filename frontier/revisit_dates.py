@@ -349,7 +349,7 @@ class Dating:
         clock, apart = self.ledger.clock.ticks, int(self.ledger.remembered * TICKS)
         flow = self._importance(pages)
         worths = self.partition.standing.worth(pages, self.partition.children) * flow
-        guided = self.hooks.guided(pages, worths, now).tolist()
+        guided = (self.hooks.guided(pages, worths, now) if self.hooks.importance else worths).tolist()
         model, backed = self.change_model, self._backed(pages)
         reads = [model.learn(order.page, order.report, order.visit, order.row) for order in settled]
         rates = model.rates([record.belief for record in reads])

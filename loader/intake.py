@@ -118,6 +118,8 @@ class Intake:
         self._extra_kinds = frozenset(extras)
         self._stand_ins = STAND_INS if stand_ins is None else stand_ins
         self._table: Waiting[PageId] = Waiting()
+        self.missed_parts = self._table.missed
+        """canonical URLs of the parts that documents wait for, as they are now"""
         self._waiting_pages: dict[PageId, _WaitingPage] = {}
 
     @property
@@ -130,10 +132,6 @@ class Intake:
         """Documents that wait for nothing but the next call (any of them; `expire` will do)."""
         return self._table.ready
 
-    def wants(self, url: str) -> bool:
-        """Tell whether a document waits for this part (a canonical URL)."""
-        return self._table.wants(url)
-
     def may_take_long(self, page: XmlPage) -> bool:
         """Tell whether a load may take long, whatever the body's size: a grammar may have to be applied to it, or to
         those that wait for it."""
@@ -143,7 +141,7 @@ class Intake:
 
     def has_to_read(self, url: str) -> bool:
         """Tell whether documents may be read again when this part came, or cannot be had."""
-        return self._validator is not None and (self.ready > 0 or self.wants(url))
+        return self._validator is not None and (self.ready > 0 or url in self.missed_parts)
 
     def take(self, page: XmlPage, now: float, *, named: bool = False) -> list[LoadedMessage]:
         """Load one page. `named`: robots.txt names it as a sitemap, so it may list URLs outside its folder."""
@@ -155,7 +153,7 @@ class Intake:
             messages = self._load_declarations(page)
         else:
             messages = self._load_document(page, now, named)
-        if page.kind is Kind.DTD or self.wants(page.url):
+        if page.kind is Kind.DTD or page.url in self.missed_parts:
             self._tell(page.url, now, on_shelf=self._parts.keep(page))
         return messages + self._settle(now)
 
@@ -166,13 +164,13 @@ class Intake:
 
     def moved(self, url: str, target: str, now: float) -> list[LoadedMessage]:
         """Reading the part `url` led to `target` (a redirect): those who wait for it will need that one."""
-        if self.wants(url):
+        if url in self.missed_parts:
             self._tell(url, now, on_shelf=self._parts.point(url, target))
         return self._settle(now)
 
     def unchanged(self, url: str, now: float) -> list[LoadedMessage]:
         """The part `url` is as it was when it was read before: the library has it, or nobody."""
-        if self.wants(url):
+        if url in self.missed_parts:
             self._tell(url, now, on_shelf=self._parts.fill((url,), now, unchanged=True))
         return self._settle(now)
 
@@ -182,7 +180,7 @@ class Intake:
 
     def supply(self, url: str, part: StoredPart, now: float) -> list[LoadedMessage]:
         """The part `url` is stored elsewhere, or known there never to be had."""
-        if self.wants(url):
+        if url in self.missed_parts:
             self._tell(url, now, on_shelf=self._parts.put(url, part, now))
         return self._settle(now)
 
@@ -212,7 +210,7 @@ class Intake:
     def _load_document(self, page: XmlPage, now: float, named: bool) -> list[LoadedMessage]:
         messages = self._load(page, named, now)
         last = messages[-1]
-        if _has_failed(messages) and (self.wants(page.url) or is_named_like_a_part(page.url)):
+        if _has_failed(messages) and (page.url in self.missed_parts or is_named_like_a_part(page.url)):
             return self._load_part(page, messages)
         if isinstance(last, LoadReport) and last.state is LoadState.WAITING:
             self._bodies.put(page.page, page.epoch, pack(page.body))

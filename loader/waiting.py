@@ -71,6 +71,8 @@ class Waiting(Generic[Key]):
     def __init__(self) -> None:
         self._loads: dict[Key, _Load] = {}
         self._index: dict[str, dict[Key, None]] = {}
+        self.missed = self._index.keys()
+        """parts that loads miss, as they are now"""
         self._queue: dict[Key, None] = {}
         self._deadlines: list[tuple[float, int, Key]] = []
         self._sequence = 0
@@ -86,10 +88,6 @@ class Waiting(Generic[Key]):
     def ready(self) -> int:
         """Loads that `take` would give now."""
         return len(self._queue)
-
-    def wants(self, url: str) -> bool:
-        """Tell whether a load misses this part."""
-        return url in self._index
 
     def wanted(self) -> Iterator[tuple[str, Key]]:
         """The parts that are missed, each with one load that misses it."""

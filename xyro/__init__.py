@@ -12,8 +12,7 @@ An order's life:
     fetch_queue.py waits in the queue: BLOCKING, ORDERED, then discovery (gamma % of these orders) and refresh; hosts
                    take turns
     pool.py        leaves it when a slot is free and its host may be read; is reported, or goes back to wait
-    slot_shares.py, standing.py
-                   which hosts may have one more slot, by what they gave for those they had
+    slot_shares.py which hosts may have one more slot, by what they gave for those they had
     robots.py      is refused where the origin's robots.txt says so, or cannot be had; a robots.txt that redirects to
                    another host is read when that host may be read (hops.py)
     site_entries.py what an operator set for its host: headers, credentials, delay

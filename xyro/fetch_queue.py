@@ -11,7 +11,7 @@ A host is in exactly one of these states:
     busy      one of its orders is being read                            release -> waiting or idle
     held      paused by a person, whatever else it is                    resume
 
-A ready host is of a kind (standing.py): while hosts of its kind may have no slot, `pop` passes over them.
+A ready host is of a kind (slot_shares.py): while hosts of its kind may have no slot, `pop` passes over them.
 
 Entries of heaps and rings are not searched for when a host changes state: they are recognised as stale when they come
 up (a heap entry by its stamp, a ring entry by the host's state) and dropped then, so every step is O(log hosts) at
@@ -29,13 +29,28 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
-from xyro.standing import KINDS, NOTHING, kind_of
 from xyro.wire.messages import FetchOrder, Priority
 
+WORTH = 4.0
+"""seconds of a slot that one answer is worth"""
+NOTHING, BEST = 1.0, 5.0
+"""standing of a host that nobody knows, and the most there is: a read that takes WORTH seconds halves any standing"""
+TRIED_FROM, PROVEN_FROM = 1.5, 2.5
+"""least standing: after an answer within 1.3 s; after two within half a second each. 2.7 and 1.6 s keep it"""
+UNKNOWN, TRIED, PROVEN = range(3)
+"""kinds of hosts"""
+KINDS = 3
+REMEMBERED = 1 << 17
+"""hosts with a standing, 150 bytes each: the one that answered first is forgotten, and is unknown again"""
 _LEVELS = len(Priority)
 _ORDERED = Priority.ORDERED.value
 _DEADLINE = attrgetter("deadline")
 _REFRESH, _DISCOVER, _SCOUT = Priority.REFRESH.value, Priority.DISCOVER.value, Priority.SCOUT.value
+
+
+def kind_of(standing: float) -> int:
+    """Return the kind of a host that has such a standing."""
+    return (standing >= TRIED_FROM) + (standing >= PROVEN_FROM)
 
 
 class _Host:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from xyro.fetch_queue import FetchQueue
+from xyro.fetch_queue import BEST, KINDS, NOTHING, PROVEN, REMEMBERED, TRIED, UNKNOWN, WORTH, FetchQueue, kind_of
 from xyro.politeness import Politeness
-from xyro.standing import BEST, KINDS, NOTHING, PROVEN, REMEMBERED, TRIED, UNKNOWN, WORTH, kind_of
 from xyro.wire.clock import Clock
 
 LEAST_SHARE = 1 / 8

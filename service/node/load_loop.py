@@ -110,7 +110,7 @@ class LoadLoop:
         return (
             bool(report.signature)
             and report.signature == self._signature_of(report.page)
-            and not self.intake.wants(report.url)
+            and report.url not in self.intake.missed_parts
         )
 
     def again(self, report: PageReport) -> XmlPage | None:
@@ -136,7 +136,7 @@ class LoadLoop:
         """An order ended without a body for the loader, then `then`: perhaps a document waited for it."""
 
         def job() -> list[LoaderMessage]:
-            if not self.intake.wants(report.url) or (report.error and not report.final):
+            if report.url not in self.intake.missed_parts or (report.error and not report.final):
                 return []
             if report.location:
                 return [*self.intake.moved(report.url, report.location, self.clock.time())]
@@ -144,7 +144,7 @@ class LoadLoop:
                 return [*self.intake.unchanged(report.url, self.clock.time())]
             return [*self.intake.missing(report.url, self.clock.time())]
 
-        if self.intake.wants(report.url):  # else it need not wait for what is being parsed
+        if report.url in self.intake.missed_parts:  # else it need not wait for what is being parsed
             self._do(job, then, slow=self.intake.has_to_read(report.url))
         else:
             then()

@@ -19,7 +19,7 @@ def test_parts_in_any_order() -> None:
         table: Waiting[int] = Waiting()
         table.hold(1, "pq", 10.0)
         table.arrived(order[0])
-        assert (table.take(), table.wants(order[0]), table.wants(order[1])) == (None, False, True)
+        assert (table.take(), order[0] in table.missed, order[1] in table.missed) == (None, False, True)
         table.arrived(order[1])
         assert table.take() == (1, WaitState.READY)
         assert len(table) == 0
@@ -55,7 +55,7 @@ def test_nothing_waits_for_ever() -> None:
     assert table.take() == (1, WaitState.ENDING)
     table.expire(1e9)
     assert table.take() == (2, WaitState.ENDING)
-    assert not table.wants("p")
+    assert "p" not in table.missed
 
 
 def test_ready_but_late_is_ending() -> None:
@@ -70,7 +70,7 @@ def test_held_again_the_old_deadline_is_void() -> None:
     table: Waiting[int] = Waiting()
     table.hold(1, "p", 10.0)
     table.hold(1, "q", 20.0)
-    assert (table.wants("p"), len(table)) == (False, 1)
+    assert ("p" in table.missed, len(table)) == (False, 1)
     table.expire(15.0)
     assert table.take() is None
     table.expire(20.0)
@@ -167,7 +167,8 @@ class History(RuleBasedStateMachine):
     def agrees(self) -> None:
         assert len(self.table) == len(self.model)
         assert self.table.ready == sum(state is not WaitState.WAITING for _, _, state in self.model.values())
-        assert all(self.table.wants(part) == any(part in row[0] for row in self.model.values()) for part in "pqrst")
+        missed = {part for needs, _, _ in self.model.values() for part in needs}
+        assert self.table.missed == missed
         assert all(deadline > self.now or state is WaitState.ENDING for _, deadline, state in self.model.values())
 
 

@@ -10,13 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from xyro.exchange import ClientLimits
-from xyro.fetch_queue import FetchQueue
+from xyro.fetch_queue import BEST, PROVEN, REMEMBERED, TRIED, UNKNOWN, WORTH, FetchQueue
 from xyro.guard import Guard
 from xyro.lab.hostile.loopback_server import listening
 from xyro.politeness import Manners, Politeness
 from xyro.reader import Reader, ReaderOptions
 from xyro.slot_shares import LEAST_PATIENCE, SlotShares
-from xyro.standing import BEST, PROVEN, REMEMBERED, TRIED, UNKNOWN, WORTH
 from xyro.wire.clock import ManualClock, SystemClock
 from xyro.wire.ids import PageId
 from xyro.wire.messages import FetchOrder, PageReport, Priority
