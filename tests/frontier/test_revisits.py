@@ -158,7 +158,7 @@ def test_a_recount_that_a_crash_cut_short_begins_anew():
     web.run(1)
     crawl = reborn(web, policy="mixed")
     assert crawl.frontier.scheduler.schedule.recount is not None
-    crawl.frontier.scheduler.schedule.recount.step = list  # not got far
+    crawl.frontier.scheduler.schedule.recount.step = lambda _: []  # not got far
     crawl.turn()
     crawl = reborn(web)
     assert crawl.frontier.scheduler.schedule.recount is not None
