@@ -4,6 +4,8 @@
     text_versions.py     versions of texts: once each, and which are dropped
     retention.py         what goes first where [keep] bytes bounds it
     contents_view.py     gives them out: HTML, texts, versions, files
+    routes.py            the same of a running process, over HTTP
+    cluster_contents.py  the same of all nodes of a cluster
     text_folder.py       the latest text of each page as a file, brought up to date; page_paths.py: their names
     word_diff.py         what changed between two texts, by words
     kept_texts.py        versions of a page's text, and what changed, for the dashboard

@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fastwarc.warc import WarcRecord
 
 from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of
 from xyro.wire.errors import InputError, MachineError, TheirError
-from xyro.wire.ids import PageId
+from xyro.wire.ids import PageId, first_id, owner_of
 from xyro.wire.text import stamp
 from xyro.wire.uses import names_of
 
@@ -35,6 +35,9 @@ class PageVersion:
     number: int
     time: float
     text: TextRow | None
+
+
+Version = TypeVar("Version", bound=PageVersion)
 
 
 class ContentsView:
@@ -52,10 +55,14 @@ class ContentsView:
 
     def page(self, url: str) -> PageId:
         """The id of a page of which something is kept. `url`: canonical."""
-        found = self._index.execute("SELECT page FROM pages WHERE url = ?", (url,)).fetchone()
-        if found is None:
+        if (found := self.find(url)) is None:
             raise InputError(f"{url}: nothing is kept of it; it was not read since [keep] is on, or is no page")
-        return PageId(found[0])
+        return found
+
+    def find(self, url: str) -> PageId | None:
+        """The same, None where nothing is kept of it."""
+        found = self._index.execute("SELECT page FROM pages WHERE url = ?", (url,)).fetchone()
+        return None if found is None else PageId(found[0])
 
     def versions(self, page: PageId) -> list[PageVersion]:
         """Its versions, oldest first."""
@@ -67,14 +74,7 @@ class ContentsView:
 
     def version(self, page: PageId, number: int | None, moment: str) -> PageVersion:
         """The latest, the one of this number, or the one that held at a moment. InputError: there is no such one."""
-        versions = self.versions(page)
-        if number is not None:
-            versions = [version for version in versions if version.number == number]
-        elif moment:
-            versions = [version for version in versions if version.time <= seconds_of(moment)]
-        if not versions:
-            raise InputError("no such version is kept; `xyro page versions URL` lists those that are")
-        return versions[-1]
+        return chosen_version(self.versions(page), number, moment)
 
     def text(self, version: PageVersion) -> dict[str, str]:
         """{"text", "markdown"} of a version. InputError: its text is not kept."""
@@ -95,13 +95,17 @@ class ContentsView:
         ).fetchone()
         return None if found is None else (TextRow(*found[:-1]), found[-1])
 
-    def html(self, page: PageId, version: PageVersion | None, moment: str) -> bytes:
-        """The body of the answer that was read at a version's beginning, or last before a moment; decoded."""
-        time = version.time if version is not None else seconds_of(moment) if moment else float("inf")
-        bodies = [row for row in records_of(self._index, page) if not row.revisit and row.time <= time]
+    def html(self, page: PageId, until: float) -> bytes:
+        """The body of the last answer that was read until then; decoded."""
+        bodies = [row for row in records_of(self._index, page) if not row.revisit and row.time <= until]
         if not bodies:
             raise InputError("its HTML is not kept; [keep] warc = true keeps it from the next read on")
         return self.body(bodies[-1])
+
+    def answers(self, page: PageId) -> dict[str, list[float]]:
+        """When the answers in WARC files were read, oldest first: {"all", "bodies": those that have their own}."""
+        found = [*records_of(self._index, page)]
+        return {"all": [row.time for row in found], "bodies": [row.time for row in found if not row.revisit]}
 
     def body(self, record: RecordRow) -> bytes:
         """The body of a record, its codings undone."""
@@ -119,27 +123,28 @@ class ContentsView:
 
     def describe(self, page: PageId) -> Iterator[dict[str, Any]]:
         """Rows of `page versions`."""
-        versions = self.versions(page)
-        times = {record.time for record in records_of(self._index, page)}
-        ends = [stamp(version.time) for version in versions[1:]]
-        for version, until in zip(versions, [*ends, None], strict=True):
-            size = self._size(version.text.digest) if version.text else None
-            yield {
-                "version": version.number,
-                "read_at": stamp(version.time),
-                "until": until,
-                "size": size,
-                "title": version.text.title if version.text else None,
-                "language": (version.text.language or None) if version.text else None,
-                "published": (version.text.published or None) if version.text else None,
-                "modified": (version.text.modified or None) if version.text else None,
-                "digest": version.text.digest.hex() if version.text else None,
-                "html": version.time in times,
-            }
+        return described(self.versions(page), self.size, set(self.answers(page)["all"]))
 
-    def _size(self, digest: bytes) -> int | None:
-        row = self._index.execute("SELECT size FROM bodies WHERE digest = ?", (digest,)).fetchone()
+    def size(self, text: TextRow) -> int | None:
+        """Bytes of a version's text and Markdown; None where they are missing."""
+        row = self._index.execute("SELECT size FROM bodies WHERE digest = ?", (text.digest,)).fetchone()
         return row[0] if row else None
+
+    def partitions(self) -> list[int]:
+        """Partitions of whose pages something is kept."""
+        found: list[int] = []
+        while row := self._index.execute(
+            "SELECT page FROM pages WHERE page >= ? ORDER BY page LIMIT 1", (first_id(found[-1] + 1) if found else 0,)
+        ).fetchone():
+            found.append(owner_of(PageId(row[0])))
+        return found
+
+    def times(self, partition: int) -> Iterator[tuple[int, float]]:
+        """(id, seconds) of the latest text of each page of a partition."""
+        return self._rows(
+            "SELECT page, max(time) FROM texts WHERE page >= ? AND page < ? GROUP BY page",
+            (first_id(partition), first_id(partition + 1)),
+        )
 
     def texts(self, by: str, since: float, least: float) -> Iterator[dict[str, Any]]:
         """The latest text of each page, of those read last since then and at least so important."""
@@ -185,6 +190,7 @@ class ContentsView:
                 "first": stamp(first),
                 "last": stamp(last),
                 "importance": round(importance, 6),
+                "node": None,
             }
 
     def _rows(self, query: str, values: tuple[float, ...]) -> Iterator[tuple[Any, ...]]:
@@ -192,6 +198,38 @@ class ContentsView:
             yield from self._index.execute(query, values)
         except sqlite3.OperationalError as error:
             raise MachineError(f"{self._directory}: {error}: mend the disk") from error
+
+
+def chosen_version(versions: Sequence[Version], number: int | None, moment: str) -> Version:
+    """The last version, the one of this number, or the one that held at a moment. InputError: there is none."""
+    if number is not None:
+        versions = [version for version in versions if version.number == number]
+    elif moment:
+        versions = [version for version in versions if version.time <= seconds_of(moment)]
+    if not versions:
+        raise InputError("no such version is kept; `xyro page versions URL` lists those that are")
+    return versions[-1]
+
+
+def described(
+    versions: Sequence[PageVersion], size: Callable[[TextRow], int | None], times: Container[float]
+) -> Iterator[dict[str, Any]]:
+    """Rows of `page versions`. size: of a version's text; times: when answers in WARC files were read."""
+    ends = [stamp(version.time) for version in versions[1:]]
+    for version, until in zip(versions, [*ends, None], strict=True):
+        text = version.text
+        yield {
+            "version": version.number,
+            "read_at": stamp(version.time),
+            "until": until,
+            "size": size(text) if text else None,
+            "title": text.title if text else None,
+            "language": (text.language or None) if text else None,
+            "published": (text.published or None) if text else None,
+            "modified": (text.modified or None) if text else None,
+            "digest": text.digest.hex() if text else None,
+            "html": version.time in times,
+        }
 
 
 def unpacked_text(packed: bytes) -> dict[str, str]:

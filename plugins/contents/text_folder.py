@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xyro.metadata.visits import GONE
-from xyro.plugins.contents.contents_view import ContentsView, unpacked_text
+from xyro.plugins.contents.contents_view import unpacked_text
 from xyro.plugins.contents.page_paths import page_path
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import PageId
@@ -37,6 +37,13 @@ NOT_IN_FILE = ("file", "checked_at", "digest", "gone")
 _RAW = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 """what JSON may have in a string as it is, and YAML may not, or reads as the end of a line"""
 Row = Mapping[str, Any]
+
+
+class Texts(Protocol):
+    """What is kept, of one directory or of a cluster."""
+
+    def latest(self, page: PageId) -> tuple[TextRow, bytes] | None:
+        """The latest text of a page, and how it is packed; None where none is kept."""
 
 
 @dataclass(slots=True)
@@ -82,7 +89,7 @@ class TextFolder:
                 self._lines[url] = line
 
     def sync(
-        self, view: ContentsView, rows: Iterable[Row], since: float = 0.0, least: float = 0.0, delete: bool = False
+        self, view: Texts, rows: Iterable[Row], since: float = 0.0, least: float = 0.0, delete: bool = False
     ) -> FolderReport:
         """Write what has changed. rows: of `export pages`; since, least: write only texts that were read first at that
         time or later, of pages of at least this importance; delete: files of pages that are gone."""
@@ -104,7 +111,7 @@ class TextFolder:
 
     def _entry(
         self,
-        view: ContentsView,
+        view: Texts,
         row: Row,
         before: Row | None,
         report: FolderReport,

@@ -10,6 +10,7 @@
     GET  /rank?links=0|1              what `xyro rank` computes from: plugins/rank/routes.py
     GET  /xml/...                     the repository of documents: plugins/warehouse/routes.py
     GET  /changes?since=&where=&follow=0|1    what changed, as JSON lines: plugins/changes/routes.py
+    GET  /contents/...                pages' contents that this process keeps: plugins/contents/routes.py
     ...  /bounds                      a bounded crawl of a cluster: plugins/bounded/routes.py
     ...  /publish  /subscriptions     what sites and subscribers ask: plugins/publish/routes.py
     POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
@@ -42,6 +43,7 @@ from xyro.plugins.bounded.routes import bound_routes
 from xyro.plugins.changes.change_histories import gather_histories, history_rows
 from xyro.plugins.changes.routes import change_routes
 from xyro.plugins.contents.kept_texts import kept_texts
+from xyro.plugins.contents.routes import contents_routes
 from xyro.plugins.dashboard.page_failures import failures, merged_failures
 from xyro.plugins.dashboard.routes import OPEN_PATHS, DashboardRoutes
 from xyro.plugins.publish.routes import promise_routes
@@ -139,6 +141,7 @@ class HttpApi:
                 *xml_routes(self.node, self._long_views),
                 *promise_routes(self.node),
                 *change_routes(self.node),
+                *contents_routes(self.node),
                 *bound_routes(self.node),
                 *self._dashboard.routes(),
             ]

@@ -40,17 +40,20 @@ class CrawlPlace:
         """The process or the cluster that answers; None: the directory's crawl does not run."""
         from xyro.service.node.run_file import Remote
 
-        return self._cluster() if self.join else Remote.find(self.directory)
+        return self.cluster() or Remote.find(self.directory)
 
     def find_running(self, wait: float | None = None) -> Remote | ClusterRemote | None:
         """The same; a process that starts is waited for."""
-        return self._cluster() if self.join else find_running(self.directory, wait)
+        return self.cluster() or find_running(self.directory, wait)
 
     def daemon(self, wait: float | None = None) -> Remote | ClusterRemote:
         """The same. InputError: there is none."""
-        return self._cluster() if self.join else daemon(self.directory, wait)
+        return self.cluster() or daemon(self.directory, wait)
 
-    def _cluster(self) -> ClusterRemote:
+    def cluster(self) -> ClusterRemote | None:
+        """The cluster that answers; None: a data directory is meant."""
+        if not self.join:
+            return None
         from xyro.service.cluster.cluster_remote import ClusterRemote
         from xyro.service.cluster.join_target import join_target
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, tell, terminal_width, with_data
+from xyro.service.cli.crawl_place import CrawlPlace, with_place
+from xyro.service.cli.options import as_json_too, tell, terminal_width
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
+    from xyro.plugins.contents.cluster_contents import ClusterContents
     from xyro.plugins.contents.contents_view import ContentsView
-    from xyro.service.cli.crawl_place import CrawlPlace
     from xyro.wire.ids import PageId
 
 WIDE = 2_000
@@ -31,14 +33,18 @@ def page() -> None:
     """
 
 
-def contents_of(data: Path | None) -> ContentsView:
-    """Open the contents of the crawl in a data directory, running or stopped."""
+def contents_of(place: CrawlPlace) -> ContentsView | ClusterContents:
+    """Open the contents of the crawl in a data directory, running or stopped, or of all nodes of a cluster."""
+    from xyro.plugins.contents.cluster_contents import ClusterContents
+
+    if (remote := place.cluster()) is not None:
+        return ClusterContents(remote.nodes(), lambda partition: remote.placement.owners[partition].node)
     from xyro.configs.load import load
     from xyro.contents_index import FOLDER
     from xyro.plugins.contents.contents_view import ContentsView
     from xyro.service.node import crawl_file
 
-    directory = directory_of(data)
+    directory = place.directory
     keep = load(crawl_file.paths(directory), {}, {}).keep
     return ContentsView(Path(keep.directory) if keep.directory else directory / FOLDER)
 
@@ -57,7 +63,7 @@ def export_folder(
     from xyro.plugins.contents.contents_view import seconds_of
     from xyro.plugins.contents.text_folder import LIST, TextFolder
 
-    with contents_of(place.data) as view:
+    with contents_of(place) as view:
         done = TextFolder(folder, form).sync(view, rows, seconds_of(since) if since else 0.0, least, delete)
     for entry in done.gone[:MOST_GONE]:
         tell(f"gone ({entry['gone']}): {printable(entry['url'], WIDE)}")
@@ -67,7 +73,7 @@ def export_folder(
     tell(f"{counts}{' and deleted' if delete and done.gone else ''}; {folder / LIST} lists them")
 
 
-def _page(view: ContentsView, url: str) -> PageId:
+def _page(view: ContentsView | ClusterContents, url: str) -> PageId:
     from xyro.wire.errors import InputError
     from xyro.wire.urls import canonical
 
@@ -82,7 +88,7 @@ _url = click.argument("url")
 
 @page.command()
 @_url
-@with_data
+@with_place
 @click.option("--as", "form", type=click.Choice(["html", "text", "markdown"]), default="markdown",
               help="Form [markdown].")  # fmt: skip
 @click.option("--version", "number", type=click.IntRange(1), default=None, help="This version [the latest].")
@@ -90,14 +96,16 @@ _url = click.argument("url")
     "--time", "moment", default="", metavar="TIME", help="The version at that time, such as 2026-11-22T10:30:00Z."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
-def get(url: str, data: Path | None, form: str, number: int | None, moment: str, output: Path | None) -> None:
+def get(url: str, place: CrawlPlace, form: str, number: int | None, moment: str, output: Path | None) -> None:
     """Write a page: its HTML as the server sent it, or its main text, plain or as Markdown."""
+    from xyro.plugins.contents.contents_view import seconds_of
     from xyro.service.views.export import write_bytes
 
-    with contents_of(data) as view:
+    with contents_of(place) as view:
         found = _page(view, url)
         if form == "html":
-            body = view.html(found, view.version(found, number, "") if number is not None else None, moment)
+            until = seconds_of(moment) if moment else math.inf
+            body = view.html(found, until if number is None else view.version(found, number, "").time)
         else:
             body = (view.text(view.version(found, number, moment))[form] + "\n").encode("utf-8", "replace")
     write_bytes(body, None if output == Path("-") else output)
@@ -105,13 +113,13 @@ def get(url: str, data: Path | None, form: str, number: int | None, moment: str,
 
 @page.command()
 @_url
-@with_data
+@with_place
 @as_json_too
-def versions(url: str, data: Path | None, as_json: bool) -> None:
+def versions(url: str, place: CrawlPlace, as_json: bool) -> None:
     """List the stored versions of a page, oldest first."""
     from xyro.service.views.text_tables import url_lines
 
-    with contents_of(data) as view:
+    with contents_of(place) as view:
         rows = list(view.describe(_page(view, url)))
     if as_json:
         click.echo(json.dumps(rows))
@@ -128,16 +136,16 @@ def versions(url: str, data: Path | None, as_json: bool) -> None:
 
 @page.command()
 @_url
-@with_data
+@with_place
 @click.option("--from", "old", type=click.IntRange(1), default=None, help="Version [the one before --to].")
 @click.option("--to", "new", type=click.IntRange(1), default=None, help="Version [the latest].")
 @as_json_too
-def diff(url: str, data: Path | None, old: int | None, new: int | None, as_json: bool) -> None:
+def diff(url: str, place: CrawlPlace, old: int | None, new: int | None, as_json: bool) -> None:
     """Show the words of a page's text that changed between two versions: [-removed-] {+added+}."""
     from xyro.plugins.contents.word_diff import diff_line, word_diff
     from xyro.wire.errors import InputError
 
-    with contents_of(data) as view:
+    with contents_of(place) as view:
         found = _page(view, url)
         after = view.version(found, new, "")
         earlier = [version for version in view.versions(found) if version.number < after.number]

@@ -172,8 +172,6 @@ def export(
     if folder is not None:
         if table != "texts" or form or output:
             raise InputError("--to: `xyro export texts --to FOLDER`, without -o and --format")
-        if place.join:
-            raise InputError("export texts: each node keeps its own; name its directory with --data")
         from xyro.service.cli.page_commands import export_folder
 
         with exported(place, "pages") as rows:
@@ -192,9 +190,7 @@ def export(
         from xyro.plugins.contents.contents_view import seconds_of
         from xyro.service.cli.page_commands import contents_of
 
-        if place.join:
-            raise InputError(f"export {table}: each node keeps its own; name its directory with --data")
-        with contents_of(place.data) as view:
+        with contents_of(place) as view:
             select = view.texts if table == "texts" else view.warc
             write_rows(table, select(by, seconds_of(since) if since else 0.0, min_importance), form, out)
         return

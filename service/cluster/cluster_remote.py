@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlencode
@@ -121,6 +122,14 @@ class ClusterRemote:
         except BaseException:
             self._loop.close()
             raise
+        self._node: int | None = None
+
+    def nodes(self) -> dict[int, ClusterRemote]:
+        """Each node by its number, to be asked for what it has itself; open as long as this one is."""
+        found = {int(number): copy(self) for number in self.placement.members}
+        for number, remote in found.items():
+            remote._node = number
+        return found
 
     def close(self) -> None:
         """Give up the connection."""
@@ -163,13 +172,15 @@ class ClusterRemote:
     def _parts(
         self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
     ) -> Iterator[bytes]:
-        pieces = exchange(self._link, ask_subject(self.placement.crawl, None), method, path, body)
+        pieces = exchange(self._link, ask_subject(self.placement.crawl, self._node), method, path, body)
         refusal, status = b"", 200
         while True:
             try:
                 status, sent, data = self._loop.run_until_complete(anext(pieces))
             except StopAsyncIteration:
                 break
+            except MachineError as error:
+                raise error if self._node is None else MachineError(f"node {self._node}: {error}") from error
             if status != 200:
                 refusal += data
                 continue

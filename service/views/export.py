@@ -106,7 +106,15 @@ COLUMNS: dict[str, dict[str, type]] = {
         "text": str,
         "markdown": str,
     },
-    "warc": {"file": str, "records": int, "size": int, "first": str, "last": str, "importance": float},
+    "warc": {
+        "file": str,
+        "records": int,
+        "size": int,
+        "first": str,
+        "last": str,
+        "importance": float,
+        "node": int,
+    },
     "links": {"source": int, "target": int, "source_url": str, "target_url": str},
     "hosts": {
         "host": str,

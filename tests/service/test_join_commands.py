@@ -2,12 +2,14 @@
 
 import json
 from contextlib import contextmanager
+from urllib.request import urlopen
 
 import pytest
 
 from tests.service.cluster_rig import alone, running_cluster
 from tests.service.face import process, said, xyro
 from xyro.lab.child import running
+from xyro.wire.ids import owner_of
 from xyro.wire.urls import host_of
 
 PAGES = 120
@@ -17,7 +19,7 @@ PAGES = 120
 def crawled(folder):
     """(cluster of two nodes that has read a web of 6 hosts, its entry)."""
     with running(pages=PAGES, hosts=6, seed=5, rate_median=0.0) as web, running_cluster(folder, 0.05) as cluster:
-        cluster.settings["XYRO_CHANGES__RECORD"] = "true"
+        cluster.settings.update(XYRO_CHANGES__RECORD="true", XYRO_KEEP__TEXT="true", XYRO_KEEP__WARC="true")
         cluster.start(1), cluster.start(2)
         cluster.balanced(8, 8)
         done = xyro("submit", web.entry, "--join", cluster.broker.url)
@@ -55,6 +57,8 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
                 assert (done.returncode, done.stdout) == (0, f"{host}: {verb}d\n"), done.stderr
         assert xyro("publish", entry, *join).stdout == "1 published, 0 refused\n"
         _plan_changes_and_documents(pages, asked, join)
+        _contents(pages, join, tmp_path)
+        _contents_after_a_move(cluster, join, tmp_path)
         alone(tmp_path, entry)
         _sites_and_grammars_are_those_of_one_process(hosts, asked, join, ("--data", tmp_path / "alone"))
 
@@ -69,6 +73,8 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
             ("top", "--by", "site"),
             ("xml", "stats"),
             ("xml", "dtds"),
+            ("export", "texts"),
+            ("page", "versions", entry),
             ("rank", "--method", "pagerank"),
         ):
             done = xyro(*words, *join)
@@ -142,6 +148,53 @@ def _plan_changes_and_documents(pages, asked, join):
     assert named <= {page["url"] for page in failed} and len({host_of(url) for url in named}) > 1
 
 
+def _contents(pages, join, folder):
+    """Of all nodes, whichever is asked; of each page what its own node keeps."""
+    rows = [json.loads(line) for line in xyro("export", "texts", *join).stdout.splitlines()]
+    urls = [row["url"] for row in rows]
+    assert urls == sorted(set(urls)) and len({host_of(url) for url in urls}) > 2
+    read = {page["url"] for page in pages if page["state"] == "read" and page["kind"] == "HTML"}
+    assert set(urls) == read
+    best = [
+        json.loads(line)["importance"]
+        for line in xyro("export", "texts", "--by", "importance", *join).stdout.splitlines()
+    ]
+    assert best == sorted(best, reverse=True) and len(best) == len(rows)
+    files = [json.loads(line) for line in xyro("export", "warc", *join).stdout.splitlines()]
+    assert {row["node"] for row in files} == {1, 2} and sum(row["records"] for row in files) >= len(read)
+    done = xyro("export", "texts", "--to", folder / "texts", *join)
+    assert done.stdout.startswith(f"{len(rows)} new, 0 changed"), done.stderr
+    for row in (rows[0], rows[-1]):
+        assert process("page", "get", row["url"], *join).stdout == row["markdown"] + "\n"
+        (version,) = said("page", "versions", row["url"], *join)
+        assert version["version"] == 1 and version["html"] and version["read_at"] == row["read_at"]
+        with urlopen(row["url"]) as answer:
+            assert process("page", "get", row["url"], "--as", "html", *join).stdout.encode() == answer.read()
+    refused = xyro("page", "diff", urls[0], *join)
+    assert (refused.returncode, "is the first that is kept" in refused.stderr) == (2, True)
+    unknown = xyro("page", "get", "http://127.1.0.1:1/", *join)
+    assert (unknown.returncode, "no node keeps anything of it" in unknown.stderr) == (2, True)
+
+
+def _contents_after_a_move(cluster, join, folder):
+    """The node that had the partition still has what it kept."""
+    before = xyro("export", "texts", *join).stdout
+    first = json.loads(before.partition("\n")[0])
+    partition = owner_of(first["id"])
+    before_move = _owner(cluster, partition)
+    assert xyro("cluster", "move", partition, 3 - before_move.node, *join).returncode == 0
+    cluster.until(lambda: _owner(cluster, partition).epoch > before_move.epoch, "the partition has moved", 30)
+    assert xyro("export", "texts", *join).stdout == before
+    assert process("page", "get", first["url"], *join).stdout == first["markdown"] + "\n"
+    done = xyro("export", "texts", "--to", folder / "texts", *join)
+    assert done.stdout.startswith(f"0 new, 0 changed, {before.count(chr(10))} unchanged, 0 gone"), done.stdout
+
+
+def _owner(cluster, partition):
+    with cluster.remote() as remote:
+        return remote.placement.owners[partition]
+
+
 def _sites_and_grammars_are_those_of_one_process(hosts, asked, join, one):
     """The counts of links, documents and grammars; importance depends on the order of reads."""
     sites, others = ({row["site"]: row for row in said("top", "--by", "site", *place)} for place in (join, one))
@@ -175,7 +228,7 @@ def _grammars(place, limit):
 
 
 def test_commands_of_one_directory_say_what_to_do_instead():
-    for words in (("page", "get", "http://a.test/"), ("backup", "there"), ("stop",), ("repair",), ("dashboard",)):
+    for words in (("backup", "there"), ("stop",), ("repair",), ("dashboard",)):
         done = xyro(*words, "--join", "nats://127.0.0.1:1")
         assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "with --data" in done.stderr, done.stderr
 

@@ -1,0 +1,146 @@
+"""The contents that this process keeps, through its interface (service/api/http_api.py says who may ask).
+
+Each node of a cluster answers for itself; who wants the contents of all asks each (cluster_contents.py). A process by
+itself need not be asked: commands read its directory.
+
+GET  /contents/partitions              JSON: numbers of the partitions of whose pages something is kept here
+GET  /contents/page?url=               JSON: the id of a page of which something is kept, or null
+GET  /contents/versions?page=          JSON: [seconds, row of the index or null, bytes or null] of each
+GET  /contents/text?page=&version=     JSON: {"text", "markdown"}
+GET  /contents/answers?page=           JSON: {"all": [seconds], "bodies": [seconds]}, those in WARC files
+GET  /contents/html?page=&time=        the body of the answer that was read then (seconds)
+GET  /contents/latest?page=            JSON: [row of the index, packed text in base64], or null
+GET  /contents/times?partition=        JSON lines: [page id, seconds], the latest text of each of its pages
+GET  /contents/texts?by=&since=&least=   /contents/warc?by=&since=&least=    JSON lines
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from xyro.contents_index import FOLDER, NAME
+from xyro.plugins.contents.contents_view import ORDERS, ContentsView
+from xyro.service.node import http_json
+from xyro.service.node.long_views import stream_parts
+from xyro.wire.errors import InputError
+from xyro.wire.ids import PageId
+
+if TYPE_CHECKING:
+    from xyro.service.node.node import Node
+
+T = TypeVar("T")
+AT_ONCE = 32
+"""rows that a thread reads between two turns of the event loop"""
+
+
+def contents_routes(node: Node) -> list[web.RouteDef]:
+    keep = node.settings.keep
+    api = _ContentsRoutes(Path(keep.directory) if keep.directory else node.data.path / FOLDER)
+    names = ("partitions", "page", "versions", "text", "answers", "html", "latest", "times", "texts", "warc")
+    return [web.get(f"/contents/{name}", getattr(api, name)) for name in names]
+
+
+class _ContentsRoutes:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    async def _found(self, find: Callable[[ContentsView], T]) -> T:
+        def look() -> T:
+            with ContentsView(self._directory) as view:
+                return find(view)
+
+        return await asyncio.to_thread(look)
+
+    async def _streamed(
+        self, request: web.Request, find: Callable[[ContentsView], Iterable[object]]
+    ) -> web.StreamResponse:
+        with await asyncio.to_thread(ContentsView, self._directory) as view:
+            return await stream_parts(request.path, _json_lines(iter(find(view))), request)
+
+    async def partitions(self, _: web.Request) -> web.Response:
+        kept = (self._directory / NAME).exists()
+        return http_json.answer(await self._found(ContentsView.partitions) if kept else [])
+
+    async def page(self, request: web.Request) -> web.Response:
+        url = request.query.get("url", "")
+        return http_json.answer(await self._found(lambda view: view.find(url)))
+
+    async def versions(self, request: web.Request) -> web.Response:
+        page = PageId(_whole(request.query, "page"))
+
+        def find(view: ContentsView) -> list[Any]:
+            return [
+                (version.time, msgspec.to_builtins(version.text), view.size(version.text) if version.text else None)
+                for version in view.versions(page)
+            ]
+
+        return http_json.answer(await self._found(find))
+
+    async def answers(self, request: web.Request) -> web.Response:
+        page = PageId(_whole(request.query, "page"))
+        return http_json.answer(await self._found(lambda view: view.answers(page)))
+
+    async def text(self, request: web.Request) -> web.Response:
+        page, number = PageId(_whole(request.query, "page")), _whole(request.query, "version")
+        return http_json.answer(await self._found(lambda view: view.text(view.version(page, number, ""))))
+
+    async def html(self, request: web.Request) -> web.Response:
+        page = PageId(_whole(request.query, "page"))
+        try:
+            time = float(request.query.get("time", ""))
+        except ValueError:
+            raise InputError("contents: time is a number of seconds") from None
+        body = await self._found(lambda view: view.html(page, time))
+        return web.Response(body=body, headers={**http_json.HEADERS, "Content-Type": "application/octet-stream"})
+
+    async def latest(self, request: web.Request) -> web.Response:
+        page = PageId(_whole(request.query, "page"))
+        found = await self._found(lambda view: view.latest(page))
+        return http_json.answer(found and (msgspec.to_builtins(found[0]), b64encode(found[1]).decode()))
+
+    async def times(self, request: web.Request) -> web.StreamResponse:
+        partition = _whole(request.query, "partition")
+        return await self._streamed(request, lambda view: view.times(partition))
+
+    async def texts(self, request: web.Request) -> web.StreamResponse:
+        chosen = _chosen(request.query)
+        return await self._streamed(request, lambda view: view.texts(*chosen))
+
+    async def warc(self, request: web.Request) -> web.StreamResponse:
+        chosen = _chosen(request.query)
+        return await self._streamed(request, lambda view: view.warc(*chosen))
+
+
+async def _json_lines(rows: Iterator[object]) -> AsyncIterator[bytes]:
+    def some() -> bytes:
+        return b"".join(json.dumps(row).encode() + b"\n" for row in islice(rows, AT_ONCE))
+
+    while part := await asyncio.to_thread(some):
+        yield part
+
+
+def _chosen(query: Mapping[str, str]) -> tuple[str, float, float]:
+    by = query.get("by", "url")
+    try:
+        since, least = float(query.get("since", 0)), float(query.get("least", 0))
+    except ValueError:
+        raise InputError("contents: since and least are numbers") from None
+    if by not in ORDERS:
+        raise InputError(f"contents: by is one of {', '.join(ORDERS)}")
+    return by, since, least
+
+
+def _whole(query: Mapping[str, str], name: str) -> int:
+    text = query.get(name, "")
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise InputError(f"contents: {name} is a whole number")
+    return int(text)
