@@ -58,9 +58,9 @@ class ClusterContents:
     def __init__(self, nodes: Mapping[int, KeepingNode], owner: Callable[[int], int]) -> None:
         """nodes: all of them, by number. owner: the node that has a partition. InputError: nothing is kept on any."""
         self._owner = owner
-        kept = {number: node.get("/contents/partitions") for number, node in nodes.items()}
-        self._nodes = {number: node for number, node in nodes.items() if kept[number]}
-        self._moved = {q for number, partitions in kept.items() for q in partitions if owner(q) != number}
+        partitions = {number: node.get("/contents/partitions") for number, node in nodes.items()}
+        self._nodes = {number: node for number, node in nodes.items() if partitions[number]}
+        self._moved = {q for number, found in partitions.items() for q in found if owner(q) != number}
         if not self._nodes:
             raise InputError("no node keeps pages' contents; nodes that run with --text or --warc ([keep]) do")
 
@@ -145,16 +145,16 @@ class ClusterContents:
     def texts(self, by: str, since: float, least: float) -> Iterator[Row]:
         """The latest text of each page, of those read last since then and at least so important."""
 
-        def of(number: int, node: KeepingNode) -> Iterator[Row]:
+        def rows_of(number: int, node: KeepingNode) -> Iterator[Row]:
             rows = node.lines("/contents/texts", by=by, since=since, least=least)
             return (row for row in rows if self._keeper(PageId(row["id"])) == number)
 
-        return heapq.merge(*(of(number, node) for number, node in self._nodes.items()), key=TEXT_KEYS[by])
+        return heapq.merge(*(rows_of(number, node) for number, node in self._nodes.items()), key=TEXT_KEYS[by])
 
     def warc(self, by: str, since: float, least: float) -> Iterator[Row]:
         """The WARC files of all nodes, each with the number of the node on whose machine it is."""
 
-        def of(number: int, node: KeepingNode) -> Iterator[Row]:
+        def rows_of(number: int, node: KeepingNode) -> Iterator[Row]:
             return ({**row, "node": number} for row in node.lines("/contents/warc", by=by, since=since, least=least))
 
-        return heapq.merge(*(of(number, node) for number, node in self._nodes.items()), key=WARC_KEYS[by])
+        return heapq.merge(*(rows_of(number, node) for number, node in self._nodes.items()), key=WARC_KEYS[by])

@@ -67,8 +67,8 @@ class _ContentsRoutes:
             return await stream_parts(request.path, _json_lines(iter(find(view))), request)
 
     async def partitions(self, _: web.Request) -> web.Response:
-        kept = (self._directory / NAME).exists()
-        return http_json.answer(await self._found(ContentsView.partitions) if kept else [])
+        has_index = (self._directory / NAME).exists()
+        return http_json.answer(await self._found(ContentsView.partitions) if has_index else [])
 
     async def page(self, request: web.Request) -> web.Response:
         url = request.query.get("url", "")

@@ -39,8 +39,8 @@ _RAW = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 Row = Mapping[str, Any]
 
 
-class Texts(Protocol):
-    """What is kept, of one directory or of a cluster."""
+class LatestTexts(Protocol):
+    """Finds the latest text of a page: in one directory, or in a cluster."""
 
     def latest(self, page: PageId) -> tuple[TextRow, bytes] | None:
         """The latest text of a page, and how it is packed; None where none is kept."""
@@ -89,7 +89,7 @@ class TextFolder:
                 self._lines[url] = line
 
     def sync(
-        self, view: Texts, rows: Iterable[Row], since: float = 0.0, least: float = 0.0, delete: bool = False
+        self, view: LatestTexts, rows: Iterable[Row], since: float = 0.0, least: float = 0.0, delete: bool = False
     ) -> FolderReport:
         """Write what has changed. rows: of `export pages`; since, least: write only texts that were read first at that
         time or later, of pages of at least this importance; delete: files of pages that are gone."""
@@ -111,7 +111,7 @@ class TextFolder:
 
     def _entry(
         self,
-        view: Texts,
+        view: LatestTexts,
         row: Row,
         before: Row | None,
         report: FolderReport,
