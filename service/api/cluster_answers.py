@@ -6,8 +6,9 @@ A request with `part=1` is one of these questions between nodes, and is answered
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,10 +20,15 @@ from xyro.service.cluster.cluster_remote import ask_subject, exchange, reason_of
 from xyro.service.cluster.gathering import Cuts, Gathering, listed, merged_status
 from xyro.service.cluster.transport import ClusterBus
 from xyro.service.views.audit import PartitionAudit, combined_audit
+from xyro.service.views.site_ranking import ranked_sites
+from xyro.service.views.views import NO_SITE
 from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import PageId, owner_of
 from xyro.wire.urls import host_of, partition_of
+
+ROWS_AT_ONCE = 256
+"""rows of a table that are completed between two turns of the event loop"""
 
 
 class ClusterAnswers:
@@ -94,9 +100,12 @@ class ClusterAnswers:
         found = [row for answer in await self.parts_of(path) for row in answer]
         return sorted(found, key=lambda row: -row["score"])[:count]
 
+    def _partition_of(self, url: str) -> int:
+        return partition_of(host_of(url), self._bus.placement.partitions)
+
     async def of_owner(self, url: str, path: str, query: Mapping[str, Any], body: bytes = b"") -> Any:
         """Ask the node that has a URL's host. MachineError: it does not answer."""
-        node = self._gathering.owner_of(partition_of(host_of(url), self._bus.placement.partitions))
+        node = self._gathering.owner_of(self._partition_of(url))
         method = "POST" if body else "GET"
         gathered = await self._gathering.ask(f"{path}?{urlencode({'part': 1, **query})}", method, body, [node])
         if gathered.missing:
@@ -132,6 +141,55 @@ class ClusterAnswers:
             except (OSError, ClientError, MachineError) as error:
                 raise MachineError(f"node {node}: {error or type(error).__name__}") from error
 
+    async def hosts(self, request: web.Request) -> AsyncIterator[bytes]:
+        """Rows of hosts of all nodes, with what the links of all nodes say of them as sites.
+
+        InputError, MachineError: as `streamed`."""
+        try:
+            parts = await self.parts_of(f"/top?{urlencode({'part': 1, 'by': 'site', 'mean': await self.mean()})}")
+            ranking = await asyncio.to_thread(ranked_sites, [part for found in parts for part in found])
+        except InputError:  # no links are kept
+            ranking = None
+        async for rows in self._rows(request):
+            for row in rows:
+                row.update(NO_SITE if ranking is None else ranking.row_by_name(row["host"]))
+            yield _json_lines(rows)
+
+    async def links(self, request: web.Request) -> AsyncIterator[bytes]:
+        """Rows of links of all nodes, with the ids of targets on other nodes. MachineError: as `streamed`."""
+        async for rows in self._rows(request):
+            ids = await self._ids({row["target_url"] for row in rows if row["target"] is None})
+            for row in rows:
+                if row["target"] is None:
+                    row["target"] = ids[row["target_url"]]
+            yield _json_lines(rows)
+
+    async def _ids(self, urls: Iterable[str]) -> dict[str, int | None]:
+        """Ids of pages, by canonical URL; None where its node does not know it."""
+        of_node: dict[int, list[str]] = {}
+        for url in urls:
+            of_node.setdefault(self._gathering.owner_of(self._partition_of(url)), []).append(url)
+        found: dict[str, int | None] = {}
+        for node, asked in of_node.items():
+            body = json.dumps({"urls": asked}).encode()
+            gathered = await self._gathering.ask("/ids?part=1", "POST", body, [node])
+            if gathered.missing:
+                raise MachineError(gathered.missing[0])
+            found.update(zip(asked, gathered.answers[node], strict=True))
+        return found
+
+    async def _rows(self, request: web.Request) -> AsyncIterator[list[dict[str, Any]]]:
+        """The JSON lines of `streamed`, some at a time."""
+        rows, rest = list[dict[str, Any]](), b""
+        async for part in self.streamed(request):
+            *lines, rest = (rest + part).split(b"\n")
+            rows += (json.loads(line) for line in lines)
+            while len(rows) >= ROWS_AT_ONCE:
+                yield rows[:ROWS_AT_ONCE]
+                del rows[:ROWS_AT_ONCE]
+        if rows:
+            yield rows
+
     async def _parts(self, node: int, path: str) -> AsyncIterator[bytes]:
         if node == self._bus.number:
             async with self._session.get(self._base + path) as response:
@@ -144,6 +202,10 @@ class ClusterAnswers:
             if status != 200:
                 raise (InputError if status == 400 else MachineError)(reason_of(part, status))
             yield part
+
+
+def _json_lines(rows: Iterable[object]) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def is_part(request: web.Request) -> bool:

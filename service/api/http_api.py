@@ -13,6 +13,7 @@
     GET  /contents/...                pages' contents that this process keeps: plugins/contents/routes.py
     ...  /bounds                      a bounded crawl of a cluster: plugins/bounded/routes.py
     ...  /publish  /subscriptions     what sites and subscribers ask: plugins/publish/routes.py
+    POST /ids      {"urls": [...]} -> [id or null]
     POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
     ...  /dashboard                   a page for the browser, and what it asks for: plugins/dashboard/routes.py
     POST /backup   {"to": "/absolute/path"}   -> {"to", "partitions", "bytes", "seconds"}
@@ -67,7 +68,7 @@ from xyro.service.views.cash_sources import find_parents, greatest_givers, targe
 from xyro.service.views.export import COLUMNS
 from xyro.service.views.forecast import PlanQuestion, report
 from xyro.service.views.limits import limits
-from xyro.service.views.site_ranking import SiteRanking, merged_sites, rank_sites, site_parts, top_sites
+from xyro.service.views.site_ranking import SiteRanking, rank_sites, ranked_sites, site_parts, top_sites
 from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
 from xyro.wire.errors import InputError, XyroError
@@ -134,6 +135,7 @@ class HttpApi:
                 web.get("/plan", self._plan),
                 web.get("/errors", self._errors),
                 web.get("/mass", self._mass),
+                web.post("/ids", self._ids),
                 web.post("/submit", self._submit),
                 web.post("/hosts", self._hosts),
                 web.post("/backup", self._backup),
@@ -255,7 +257,7 @@ class HttpApi:
         if (others := self._others(request)) is not None:
             if by == "site":
                 parts = [part for found in await others.parts(request) for part in found]
-                return http_json.answer(await asyncio.to_thread(merged_sites, parts, rows))
+                return http_json.answer((await asyncio.to_thread(ranked_sites, parts)).top(rows))
             return await http_json.listing(await others.top(rows, by))
         if by == "site" and not is_part(request):
             return http_json.answer(await self._long_views.run(lambda views: top_sites(views, rows, level)))
@@ -277,6 +279,14 @@ class HttpApi:
                 views.mean = mean_of(request, views.mean)
                 explanation = with_givers(explanation, greatest_givers(views, parents))
         return http_json.answer(explanation)
+
+    async def _ids(self, request: web.Request) -> web.Response:
+        """Ids of pages that are here, of canonical URLs; null: not known."""
+        urls = (await http_json.body_of(request)).get("urls")
+        if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls):
+            raise InputError("ids: urls is a list of URLs")
+        async with self.node.glance() as views:
+            return http_json.answer([views.find(url) for url in urls[:MOST_URLS]])
 
     async def _plan(self, request: web.Request) -> web.Response:
         target, policies = request.query.get("target"), request.query.get("policies", "")
@@ -307,8 +317,11 @@ class HttpApi:
         table = request.match_info["table"]
         if table not in COLUMNS:
             raise InputError(f"export: {', '.join(COLUMNS)}")
-        if (parts := self._of_all_nodes(request)) is not None:
-            return await stream_parts(table, parts, request)
+        if (others := self._others(request)) is not None:
+            completed = {"hosts": others.hosts, "links": others.links}
+            return await stream_parts(table, completed.get(table, others.streamed)(request), request)
+        if is_part(request) and table == "hosts":
+            return await self._long_views.export(table, request, partial(mean_of, request))
         if table == "hosts":
             return await self._long_views.stream(table, rank_sites, _hosts, request)
         if table == "histories":

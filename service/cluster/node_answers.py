@@ -30,8 +30,8 @@ STALLED = 60.0
 AT_ONCE = 32
 """requests answered at once; further ones are left to other nodes, or to a second try"""
 SIGN_OF_LIFE = LOST_SECONDS / 4
-POSTS = ("/submit", "/bounds", "/hosts", "/xml/bodies", "/publish", "/subscriptions", "/unsubscribe")
-"""changes that are passed on"""
+POSTS = ("/submit", "/bounds", "/hosts", "/ids", "/xml/bodies", "/publish", "/subscriptions", "/unsubscribe")
+"""changes that are passed on, and questions that need a body"""
 _log = logging.getLogger("xyro")
 
 

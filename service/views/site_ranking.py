@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from xyro.metadata import rows
 from xyro.metadata.states import State
 from xyro.opic.sites import Edges, carried, site_rank
-from xyro.service.views.views import View, Views
+from xyro.service.views.views import NO_SITE, View, Views
 from xyro.wire.errors import InputError
 from xyro.wire.ids import LocalPage
 from xyro.wire.urls import host_of, site_of
@@ -124,8 +124,9 @@ class SiteRanking:
         }
 
     def row_by_name(self, name: str) -> dict[str, Any]:
-        """Return the row of a site by its name."""
-        return self.row(self._numbers[name])
+        """Return the row of a site by its name; one that is not ranked yet has none of the fields."""
+        number = self._numbers.get(name)
+        return dict(NO_SITE) if number is None else self.row(number)
 
     def top(self, count: int) -> list[dict[str, Any]]:
         """The first sites by SiteRank that have known pages."""
@@ -153,9 +154,9 @@ def top_sites(views: Views, count: int, level: str) -> list[dict[str, Any]]:
     return SiteRanking(site_parts(views, level)).top(count)
 
 
-def merged_sites(parts: Iterable[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
-    """`xyro top --by site` of a cluster, out of the dumped parts of all partitions."""
-    return SiteRanking([SitePart.load(part) for part in parts]).top(count)
+def ranked_sites(parts: Iterable[Mapping[str, Any]]) -> SiteRanking:
+    """Rank the sites of a cluster, out of the dumped parts of all partitions."""
+    return SiteRanking([SitePart.load(part) for part in parts])
 
 
 def site_parts(views: Views, level: str) -> list[SitePart]:

@@ -16,7 +16,7 @@ from xyro.frontier.host_inflow import mixed
 from xyro.opic.graph import from_lists
 from xyro.opic.pagerank import pagerank
 from xyro.opic.sites import site_rank
-from xyro.service.views.site_ranking import merged_sites, rank_sites, site_parts, top_sites
+from xyro.service.views.site_ranking import rank_sites, ranked_sites, site_parts, top_sites
 from xyro.wire.errors import InputError
 
 PLAIN = Settings(crawl=schema.CrawlSettings(scope="any"), refresh=RefreshSettings())
@@ -150,7 +150,7 @@ def test_parts_of_several_nodes_are_ranked_as_the_whole(level):
         parts = [part.dump() for part in reversed(site_parts(views, level))]
         found, whole = (
             {row["site"]: row for row in rows}
-            for rows in (merged_sites(json.loads(json.dumps(parts)), 100), top_sites(views, 100, level))
+            for rows in (ranked_sites(json.loads(json.dumps(parts))).top(100), top_sites(views, 100, level))
         )
     assert found.keys() == whole.keys() and whole
     for site, row in found.items():

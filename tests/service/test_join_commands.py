@@ -57,6 +57,7 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
                 assert (done.returncode, done.stdout) == (0, f"{host}: {verb}d\n"), done.stderr
         assert xyro("publish", entry, *join).stdout == "1 published, 0 refused\n"
         _plan_changes_and_documents(pages, asked, join)
+        _links_name_pages(pages, join)
         _contents(pages, join, tmp_path)
         _contents_after_a_move(cluster, join, tmp_path)
         alone(tmp_path, entry)
@@ -190,6 +191,14 @@ def _contents_after_a_move(cluster, join, folder):
     assert done.stdout.startswith(f"0 new, 0 changed, {before.count(chr(10))} unchanged, 0 gone"), done.stdout
 
 
+def _links_name_pages(pages, join):
+    ids = {page["url"]: page["id"] for page in pages}
+    links = [json.loads(line) for line in xyro("export", "links", *join).stdout.splitlines()]
+    assert sum(host_of(link["source_url"]) != host_of(link["target_url"]) for link in links) > 20
+    for link in links:
+        assert (link["source"], link["target"]) == (ids[link["source_url"]], ids[link["target_url"]])
+
+
 def _owner(cluster, partition):
     with cluster.remote() as remote:
         return remote.placement.owners[partition]
@@ -207,6 +216,14 @@ def _sites_and_grammars_are_those_of_one_process(hosts, asked, join, one):
     )
     assert min(row["external_inflow"] for row in sites.values()) > 0
     assert len(asked("top", "--by", "site", "--level", "domain")) <= len(hosts)
+    exported, alone_hosts = (
+        {row["host"]: row for row in map(json.loads, xyro("export", "hosts", *place).stdout.splitlines())}
+        for place in (join, one)
+    )
+    assert exported.keys() == hosts
+    for host, row in exported.items():
+        assert row["site_rank"] == pytest.approx(alone_hosts[host]["site_rank"], abs=1e-5)
+        assert row["external_inflow"] == sites[host]["external_inflow"]
     found, wanted = (said("xml", "stats", *place) for place in (join, one))
     assert found["documents"] == wanted["documents"] and found["documents"]["count"] > 0
     assert found["dtds"] == wanted["dtds"] and found["dtds"]["most_used"]
