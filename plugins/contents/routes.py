@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,13 +45,23 @@ AT_ONCE = 32
 def contents_routes(node: Node) -> list[web.RouteDef]:
     keep = node.settings.keep
     api = _ContentsRoutes(Path(keep.directory) if keep.directory else node.data.path / FOLDER)
-    names = ("partitions", "page", "versions", "text", "answers", "html", "latest", "times", "texts", "warc")
-    return [web.get(f"/contents/{name}", getattr(api, name)) for name in names]
+    return [web.get("/contents/{what}", api.answer)]
 
 
 class _ContentsRoutes:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """What the last part of the path names. InputError: nothing of this name."""
+        answers: dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = {
+            "partitions": self.partitions, "page": self.page, "versions": self.versions, "text": self.text,
+            "answers": self.answers, "html": self.html, "latest": self.latest, "times": self.times,
+            "texts": self.texts, "warc": self.warc,
+        }  # fmt: skip
+        if (what := request.match_info["what"]) not in answers:
+            raise InputError(f"contents: one of {', '.join(answers)}")
+        return await answers[what](request)
 
     async def _found(self, find: Callable[[ContentsView], T]) -> T:
         def look() -> T:
