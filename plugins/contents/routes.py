@@ -45,7 +45,7 @@ AT_ONCE = 32
 def contents_routes(node: Node) -> list[web.RouteDef]:
     keep = node.settings.keep
     api = _ContentsRoutes(Path(keep.directory) if keep.directory else node.data.path / FOLDER)
-    return [web.get("/contents/{what}", api.answer)]
+    return [web.get("/contents/{question}", api.answer)]
 
 
 class _ContentsRoutes:
@@ -59,9 +59,9 @@ class _ContentsRoutes:
             "answers": self.answers, "html": self.html, "latest": self.latest, "times": self.times,
             "texts": self.texts, "warc": self.warc,
         }  # fmt: skip
-        if (what := request.match_info["what"]) not in answers:
+        if (question := request.match_info["question"]) not in answers:
             raise InputError(f"contents: one of {', '.join(answers)}")
-        return await answers[what](request)
+        return await answers[question](request)
 
     async def _found(self, find: Callable[[ContentsView], T]) -> T:
         def look() -> T:

@@ -129,12 +129,12 @@ class TextFolder:
             return None
         entry = self._described(row, version)
         path = self._folder / entry["file"]
-        told = ("digest", *FROM_PAGE)
+        fields = ("digest", *FROM_PAGE)
         if (
             before is not None
             and not before.get("gone")
             and path.exists()
-            and all(before.get(k) == entry[k] for k in told)
+            and all(before.get(k) == entry[k] for k in fields)
         ):
             report.unchanged += 1
             return entry
