@@ -53,7 +53,7 @@ class _ContentsRoutes:
         self._directory = directory
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """What the last part of the path names. InputError: nothing of this name."""
+        """Answer the question that the path names. InputError: there is none of this name."""
         answers: dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = {
             "partitions": self.partitions, "page": self.page, "versions": self.versions, "text": self.text,
             "answers": self.answers, "html": self.html, "latest": self.latest, "times": self.times,
