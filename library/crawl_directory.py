@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from xyro.plugins import extensions
 from xyro.plugins.changes.change_filter import change_filter
 from xyro.plugins.changes.change_stream import ChangeSource, read_all
-from xyro.plugins.changes.stored_changes import KEY, StreamState
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.service.node.run_file import Remote
 from xyro.service.node.stopped import open_stopped
@@ -93,7 +92,7 @@ class CrawlDirectory:
 
     def links(self, form: str = "rows") -> Any:
         """`xyro export links`: rows; "numpy": int64[n, 2], source and target by id (-1: not known); "arrow": a table
-        with URLs, too, as dictionaries (needs the extra `parquet`)."""
+        with URLs, as dictionaries, and `stale`, too (needs the extra `parquet`)."""
         rows = self._export("links")
         if form == "rows":
             return rows
@@ -109,13 +108,9 @@ class CrawlDirectory:
             yield from remote.lines("/changes", since=since, where=where)
             return
         with self._views() as views:
-            stored = [view.frontier.hooks.stored.get(KEY) for view in views.views]
-            if not all(stored):
+            source = ChangeSource.of_stopped(views)
+            if source is None:
                 raise InputError(f"{self.path}: records no changes: set changes__record=True when it crawls")
-            stores = [
-                (view.store, StreamState.load(state or {})) for view, state in zip(views.views, stored, strict=True)
-            ]
-            source = ChangeSource.of_stores(stores)
             lines = _ready(read_all(source, since, change_filter(where)))
         yield from lines
 

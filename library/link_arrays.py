@@ -27,7 +27,8 @@ def link_pairs(rows: Links) -> NDArray[np.int64]:
 
 
 def link_table(rows: Links) -> pyarrow.Table:
-    """A table of source, target (null: not known), source_url and target_url. InputError: pyarrow is not there."""
+    """A table of source, target (null: not known), source_url, target_url and stale (null: its source is
+    not there any more). InputError: pyarrow is not there."""
     try:
         import pyarrow
     except ImportError:
@@ -36,6 +37,7 @@ def link_table(rows: Links) -> pyarrow.Table:
     schema = pyarrow.schema([
         *(pyarrow.field(name, pyarrow.int64()) for name in ("source", "target")),
         *(pyarrow.field(name, text) for name in ("source_url", "target_url")),
+        pyarrow.field("stale", pyarrow.float64()),
     ])  # fmt: skip
     batches = [pyarrow.RecordBatch.from_pylist(chunk, schema=schema) for chunk in _chunks(rows)]
     return pyarrow.Table.from_batches(batches, schema=schema).unify_dictionaries()

@@ -21,6 +21,7 @@ import numpy as np
 
 from xyro.configs.load import load
 from xyro.library.crawled_pages import CrawledPages
+from xyro.metadata.rows import RefreshRow
 from xyro.page_archive import PageContents, StoredText
 from xyro.plugins import extensions, plugins
 from xyro.service.node import crawl_file
@@ -28,6 +29,7 @@ from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import check_contact, guard_of
 from xyro.service.node.node import Bounds, Node
 from xyro.service.node.services import PluginSet
+from xyro.service.views.staleness import stale_of
 from xyro.wire.urls import canonical
 from xyro.wire.uses import names_of
 
@@ -74,6 +76,9 @@ class CrawledPage:
     title: str = ""
     refused: tuple[str, ...] = ()
     """what the site's robots.txt refuses that it is used for: search, ai-input, ai-train (Content-Signal)"""
+    stale: float | None = None
+    """the probability that it has changed between the read and the commit group that brought it; None: it is not
+    there"""
 
 
 class PageFeed:
@@ -116,7 +121,9 @@ class PageFeed:
             pages = np.array([order.page for order in answered], np.int64)
             worth = frontier.ledger.importance(pages).tolist()
             texts = [self._texts.pop((order.report.page, order.report.epoch), None) for order in answered]
-            self._pages += map(_page, answered, worth, texts)
+            states, row_of = frontier.partition.states, frontier.partition.row
+            stale = [stale_of(states[order.page], row_of(order.page) or RefreshRow(), now) for order in answered]
+            self._pages += map(_page, answered, worth, texts, stale)
             self._arrived.set()
 
     @property
@@ -133,7 +140,7 @@ class PageFeed:
         self._arrived.clear()
 
 
-def _page(order: Settled, importance: float, text: StoredText | None) -> CrawledPage:
+def _page(order: Settled, importance: float, text: StoredText | None, stale: float | None) -> CrawledPage:
     report = order.report
     written = msgspec.json.decode(zlib.decompress(text.packed)) if text is not None else {}
     return CrawledPage(
@@ -150,6 +157,7 @@ def _page(order: Settled, importance: float, text: StoredText | None) -> Crawled
         written.get("markdown", ""),
         text.title if text is not None else "",
         tuple(names_of(report.refused)),
+        stale,
     )
 
 

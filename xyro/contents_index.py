@@ -1,6 +1,7 @@
 """The index of kept contents: which record and which text each page has, in one SQLite file beside the WARC files.
 
     pages     a row for each page: its URL, importance and change rate as of its last read
+    beliefs   of pages that are there, what that read says of how often they change (plugins/contents/page_standing.py)
     records   a row for each answer in a WARC file: where it is, what it shows
     texts     a row for each version of a page's text      bodies   the texts themselves, once each, by digest
     refusals  of pages that a robots.txt refuses uses of (wire/uses.py), which ones, as of their last read
@@ -46,6 +47,7 @@ CREATE TABLE IF NOT EXISTS texts (
 CREATE TABLE IF NOT EXISTS bodies (
     digest BLOB PRIMARY KEY, uses INTEGER NOT NULL, size INTEGER NOT NULL, packed BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS refusals (page INTEGER PRIMARY KEY, uses INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS beliefs (page INTEGER PRIMARY KEY, belief BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 INSERT OR IGNORE INTO totals VALUES
     ('records', 0), ('revisits', 0), ('record_bytes', 0), ('texts', 0), ('text_bytes', 0), ('dropped', 0);
@@ -119,8 +121,10 @@ def open_index(directory: Path, *, write: bool = False) -> sqlite3.Connection:
             base.execute("PRAGMA journal_mode = WAL")
             base.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last rows, not their records
             base.executescript(_SCHEMA)
-        elif not base.execute("SELECT 1 FROM sqlite_master WHERE name = 'refusals'").fetchone():  # of an older Xyro
-            base.execute("CREATE TEMP TABLE refusals (page INTEGER PRIMARY KEY, uses INTEGER NOT NULL)")
+        else:
+            for name, column in (("refusals", "uses"), ("beliefs", "belief")):  # an older Xyro may have made none
+                if not base.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone():
+                    base.execute(f"CREATE TEMP TABLE {name} (page INTEGER PRIMARY KEY, {column})")
         return base
     except sqlite3.Error as error:
         raise MachineError(

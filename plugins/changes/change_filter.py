@@ -21,7 +21,7 @@ from xyro.wire.errors import InputError
 Line = Mapping[str, Any]
 Condition = Callable[[Line], bool]
 TEXTS = ("change", "url", "host", "signature_old", "signature", "location", "time", "modified", "refused")
-NUMBERS = ("partition", "epoch", "number", "page", "importance", "rate", "status")
+NUMBERS = ("partition", "epoch", "number", "page", "importance", "rate", "stale", "status")
 LONGEST = 4096
 """characters of a condition"""
 DEEPEST = 32

@@ -1,11 +1,11 @@
 """Change histories of a crawl's own pages, for `xyro export histories`: what `xyro lab refresh --changes` replays.
 
 A line a page: {"path", "events": [[seconds since 1970, "A" | "M" | "D"], ...], "between": [[seconds, seconds], ...],
-"importance", "rate", "reads", "last_read"}. Its events are the changes that the stream has of it (new: A, changed and
-moved: M, gone: D), each at the time that Last-Modified says where that lies between the event before and the read that
-showed it, else at that read. `between` has, for each event, the read before it and the read that showed it: nothing is
-known of when, between them, an event without a date came, nor of others that it hid. A page that the stream has not
-from its beginning on is born at its first read.
+"importance", "rate", "reads", "last_read", "stale"}. Its events are the changes that the stream has of it (new: A,
+changed and moved: M, gone: D), each at the time that Last-Modified says where that lies between the event before and
+the read that showed it, else at that read. `between` has, for each event, the read before it and the read that showed
+it: nothing is known of when, between them, an event without a date came, nor of others that it hid. A page that the
+stream has not from its beginning on is born at its first read.
 """
 
 from __future__ import annotations
@@ -76,4 +76,5 @@ def history_rows(views: Views, found: list[PageEvents]) -> Iterator[dict[str, An
                 "rate": row.rate,
                 "reads": row.reads,
                 "last_read": row.last_read,
+                "stale": view.stale(page, row),
             }

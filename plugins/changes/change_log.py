@@ -10,15 +10,17 @@ question; one who comes too late is told which numbers are gone.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xyro.metadata import rows
+from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import ABSENT, State
 from xyro.metadata.visits import GONE, http_date
 from xyro.plugins.changes.change_messages import FindChange, ReadChanges
-from xyro.plugins.changes.change_rows import ChangeKind, ChangeRow, unpack_change
+from xyro.plugins.changes.change_rows import ChangeKind, ChangeRow, stale_change, unpack_change
 from xyro.plugins.changes.cursors import Position
 from xyro.plugins.changes.stored_changes import KEY, StreamState, find_position, read_stretch
 from xyro.wire.errors import InputError
@@ -198,9 +200,14 @@ class ChangeLog:
         lineage = tuple(zip(question.lineage[::2], question.lineage[1::2], strict=True))
         try:
             position = Position(question.number, lineage)
-            return read_stretch(self._partition.scan, self.state, position, question.size).as_list()
+            stale = partial(self._stale, now=question.now)
+            return read_stretch(self._partition.scan, self.state, position, question.size, stale).as_list()
         except InputError:
             return []
+
+    def _stale(self, change: ChangeRow, now: float) -> float | None:
+        row = self._partition.row(change.page) or RefreshRow()
+        return stale_change(change, row, self._partition.states[change.page], now)
 
     def find(self, question: FindChange) -> list[Any]:
         """(number of the last change before a time, its lineage); of what is on disk."""

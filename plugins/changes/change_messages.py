@@ -24,6 +24,8 @@ class ReadChanges(Question, frozen=True):
     lineage: tuple[int, ...]
     """epoch, base, epoch, base ..."""
     size: int
+    now: float = 0.0
+    """seconds since 1970: the moment of which `stale` is"""
 
 
 class FindChange(Question, frozen=True):

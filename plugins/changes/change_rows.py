@@ -14,7 +14,8 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from xyro.metadata.rows import Row, reader
+from xyro.metadata.rows import RefreshRow, Row, reader
+from xyro.service.views.staleness import REPLACED, stale_of
 from xyro.wire.ids import LocalPage, join
 from xyro.wire.text import stamp
 from xyro.wire.urls import authority
@@ -81,11 +82,19 @@ class SinkRow(Row, frozen=True):
     dead_length: int = 0
 
 
+def stale_change(change: ChangeRow, row: RefreshRow, state: int, now: float) -> float | None:
+    """`stale` of a line (service/views/staleness.py): the probability that the page shows something else by now than
+    the read of this change. row, state: of the page now. None: the read showed none, or the page is not there now."""
+    if change.kind in (ChangeKind.GONE, ChangeKind.UNRECORDED):
+        return None
+    return stale_of(state, row, now) if row.signature == change.new else REPLACED
+
+
 unpack_change = reader(ChangeRow)
 unpack_sink = reader(SinkRow)
 
 
-def change_line(partition: int, number: int, row: ChangeRow, cursor: str) -> dict[str, Any]:
+def change_line(partition: int, number: int, row: ChangeRow, cursor: str, stale: float | None) -> dict[str, Any]:
     """The change as a line of `xyro changes`. cursor: where a reader who has it goes on."""
     kind = row.kind.name.lower()
     head = {"cursor": cursor, "partition": partition, "epoch": row.epoch, "number": number, "time": stamp(row.time)}
@@ -101,6 +110,7 @@ def change_line(partition: int, number: int, row: ChangeRow, cursor: str) -> dic
         "signature": row.new.hex() or None,
         "importance": round(row.importance, 6),
         "rate": round(row.rate, 6),
+        "stale": stale,
         "status": row.status or None,
         "location": row.target or None,
         "modified": stamp(row.modified),

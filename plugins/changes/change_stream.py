@@ -14,15 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xyro.plugins.changes.change_messages import FindChange, ReadChanges
-from xyro.plugins.changes.change_rows import ChangeKind, change_line, gap_line, unpack_change
+from xyro.plugins.changes.change_rows import ChangeKind, ChangeRow, change_line, gap_line, stale_change, unpack_change
 from xyro.plugins.changes.cursors import UNREAD, Position, decode_cursor, encode_cursor
-from xyro.plugins.changes.stored_changes import ChangeStretch, StreamState, find_position, read_stretch
+from xyro.plugins.changes.stored_changes import KEY, ChangeStretch, StreamState, find_position, read_stretch
 from xyro.wire.errors import InputError
 
 if TYPE_CHECKING:
-    from xyro.metadata.store import StoreReader
     from xyro.plugins.changes.change_filter import Condition
     from xyro.service.node.command_sender import CommandSender
+    from xyro.service.views.views import View, Views
+    from xyro.wire.clock import Clock
 
 SIZE = 1 << 18
 """bytes of changes that are read at once of a partition: some 5 ms"""
@@ -43,12 +44,12 @@ class ChangeSource:
     find: Find
 
     @classmethod
-    def of_commands(cls, commands: CommandSender) -> ChangeSource:
+    def of_commands(cls, commands: CommandSender, clock: Clock) -> ChangeSource:
         """The changes of a running crawl, which is asked by messages."""
 
         async def read(partition: int, position: Position, size: int) -> ChangeStretch:
             plain = tuple(number for pair in position.lineage for number in pair)
-            ask = partial(ReadChanges, number=position.number, lineage=plain, size=size)
+            ask = partial(ReadChanges, number=position.number, lineage=plain, size=size, now=clock.time())
             fields = await commands.send(partition, ask)
             if not fields:
                 raise InputError(FOREIGN)
@@ -61,18 +62,27 @@ class ChangeSource:
         return cls(commands.partitions, read, find)
 
     @classmethod
-    def of_stores(cls, stores: Sequence[tuple[StoreReader, StreamState]]) -> ChangeSource:
-        """The changes of a stopped crawl: the store of each partition, and the ends of its stream."""
+    def of_views(cls, views: Sequence[View], states: Sequence[StreamState]) -> ChangeSource:
+        """The changes of a crawl that stands still: of each partition, with the ends of its stream."""
+
+        def stale(view: View, change: ChangeRow) -> float | None:
+            page = change.page
+            return stale_change(change, view.row(page), int(view.state[page]), view.now)
 
         async def read(partition: int, position: Position, size: int) -> ChangeStretch:
-            store, state = stores[partition]
-            return read_stretch(store.scan, state, position, size)
+            view = views[partition]
+            return read_stretch(view.store.scan, states[partition], position, size, partial(stale, view))
 
         async def find(partition: int, time: float) -> Position:
-            store, state = stores[partition]
-            return find_position(store.get, state, time)
+            return find_position(views[partition].store.get, states[partition], time)
 
-        return cls(len(stores), read, find)
+        return cls(len(views), read, find)
+
+    @classmethod
+    def of_stopped(cls, views: Views) -> ChangeSource | None:
+        """The changes of a stopped crawl; None where it records none."""
+        stored = [view.frontier.hooks.stored.get(KEY) for view in views.views]
+        return cls.of_views(views.views, [StreamState.load(state or {}) for state in stored]) if all(stored) else None
 
     async def position(self, since: str) -> list[Position]:
         """The positions that `--since` names. InputError: it is neither empty, `now`, a time nor a cursor."""
@@ -144,9 +154,9 @@ class ChangeStream:
             first, last, epoch, last_epoch = stretch.gap
             gap = {"first_epoch": epoch, "first": first, "last_epoch": last_epoch, "last": last}
             yield gap_line(partition, gap, self._cursor(partition, stretch, last))
-        for number, packed in stretch.rows:
+        for number, packed, stale in stretch.rows:
             row = unpack_change(packed)
-            line = change_line(partition, number, row, "")
+            line = change_line(partition, number, row, "", stale)
             if self._where is None or row.kind is ChangeKind.UNRECORDED or self._where(line):
                 line["cursor"] = self._cursor(partition, stretch, number)
                 yield line

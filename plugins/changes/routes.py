@@ -48,7 +48,7 @@ class _ChangeRoutes:
         if self._readers >= AT_ONCE:
             raise InputError(f"{AT_ONCE} readers follow the changes: try again later")
         where = change_filter(request.query.get("where", ""))
-        source = ChangeSource.of_commands(self.node.services.commands)
+        source = ChangeSource.of_commands(self.node.services.commands, self.node.clock)
         stream = ChangeStream(source, await source.position(request.query.get("since", "")), where)
         lines = await stream.read()  # a cursor of another crawl is refused before anything is answered
         self._readers += 1

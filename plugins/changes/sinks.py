@@ -149,7 +149,7 @@ class SinkDelivery:
     async def _begin(self) -> ChangeStream:
         """Take up its position; a new sink begins with the oldest change that is stored."""
         await self._open()
-        source = ChangeSource.of_commands(self._services.commands)
+        source = ChangeSource.of_commands(self._services.commands, self._services.clock)
         try:
             if self.row.cursor:
                 stream = ChangeStream(source, await source.position(self.row.cursor), self._where)

@@ -11,13 +11,15 @@ from typing import Any
 
 from xyro.metadata import rows
 from xyro.metadata.store import Pairs
-from xyro.plugins.changes.change_rows import unpack_change
+from xyro.plugins.changes.change_rows import ChangeRow, unpack_change
 from xyro.plugins.changes.cursors import BEGIN, Lineage, Position, lineage_at, meeting_point
 
 KEY = "changes"
 """of the state that is kept with the frontier's (hooks.stored)"""
 Scan = Callable[[bytes, bytes], Pairs]
 Get = Callable[[bytes], bytes | None]
+Stale = Callable[[ChangeRow], float | None]
+"""what change_rows.stale_change says of a change now"""
 
 
 @dataclass(slots=True)
@@ -59,8 +61,8 @@ class ChangeStretch:
 
     gap: tuple[int, int, int, int] | None
     """first and last number that the stream has no more, though the reader has not seen them, and their epochs"""
-    rows: list[tuple[int, bytes]]
-    """(number, packed ChangeRow)"""
+    rows: list[tuple[int, bytes, float | None]]
+    """(number, packed ChangeRow, change_rows.stale_change)"""
     lineage: Lineage
     last: int
     """of the stream"""
@@ -72,7 +74,7 @@ class ChangeStretch:
         """As it comes in an answer."""
         gap, found, lineage, last, number = fields
         pairs = tuple((epoch, base) for epoch, base in lineage)
-        return cls(tuple(gap) if gap else None, [(n, row) for n, row in found], pairs, last, number)
+        return cls(tuple(gap) if gap else None, [(n, row, stale) for n, row, stale in found], pairs, last, number)
 
     def as_list(self) -> list[Any]:
         return [self.gap, self.rows, self.lineage, self.last, self.number]
@@ -82,7 +84,7 @@ class ChangeStretch:
         return Position(number, lineage_at(self.lineage, number))
 
 
-def read_stretch(scan: Scan, state: StreamState, position: Position, size: int) -> ChangeStretch:
+def read_stretch(scan: Scan, state: StreamState, position: Position, size: int, stale: Stale) -> ChangeStretch:
     """Read at most `size` bytes of changes behind a position, at least one where there is one.
 
     InputError: the position is of another crawl.
@@ -94,10 +96,10 @@ def read_stretch(scan: Scan, state: StreamState, position: Position, size: int) 
     elif number + 1 < state.first:
         gap = (number + 1, state.first - 1, state.epoch_of(number + 1), state.epoch_of(state.first - 1))
         number = state.first - 1
-    found: list[tuple[int, bytes]] = []
+    found: list[tuple[int, bytes, float | None]] = []
     if number < state.last:
         for key, value in scan(rows.CHANGE.prefix, rows.CHANGE.key(number + 1)):
-            found.append((rows.CHANGE.split(key), value))
+            found.append((rows.CHANGE.split(key), value, stale(unpack_change(value))))
             size -= len(value)
             if size <= 0:
                 break

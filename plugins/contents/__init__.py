@@ -3,6 +3,7 @@
     contents_writer.py   makes sure that what was kept is on disk before the commit group that tells of its read
     text_versions.py     versions of texts: once each, and which are dropped
     retention.py         what goes first where [keep] bytes bounds it
+    page_standing.py     importance, last read and belief of each page, beside its contents
     contents_view.py     gives them out: HTML, texts, versions, files
     routes.py            the same of a running process, over HTTP
     cluster_contents.py  the same of all nodes of a cluster

@@ -12,6 +12,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Protocol
 
 import msgspec
@@ -116,7 +117,8 @@ class ClusterContents:
         versions = self.versions(page)
         sizes = {version.text.digest: version.size for version in versions if version.text}
         times = {time for number in self._nodes for time in self._answers(number, page)["all"]}
-        return described(versions, lambda text: sizes[text.digest], times)
+        _, stale = max((node.get("/contents/stale", page=page) for node in self._nodes.values()), key=itemgetter(0))
+        return described(versions, lambda text: sizes[text.digest], times, stale)
 
     def _answers(self, node: int, page: PageId) -> dict[str, list[float]]:
         found: dict[str, list[float]] = self._nodes[node].get("/contents/answers", page=page)

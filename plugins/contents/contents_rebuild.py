@@ -49,12 +49,20 @@ class ReadFacts:
 
 
 class ContentsRebuild:
-    """One rebuild of a directory. find: page id of a URL; None: the crawl does not know it."""
+    """One rebuild of a directory. find: page id of a URL; None: the crawl does not know it. belief_of: what the crawl
+    knows of a page, as page_standing.packed_belief has it."""
 
-    def __init__(self, directory: Path, settings: Settings, find: Callable[[str], PageId | None]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Settings,
+        find: Callable[[str], PageId | None],
+        belief_of: Callable[[PageId], bytes],
+    ) -> None:
         """InputError: there is nothing to make an index of."""
         self._directory = directory
         self._find = find
+        self._belief_of = belief_of
         self._settings = settings
         if not directory.is_dir():
             raise InputError(f"{directory}: nothing is kept there; [keep] warc = true keeps answers")
@@ -103,6 +111,8 @@ class ContentsRebuild:
                 "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?)",
                 (page, url, facts.importance, facts.rate, facts.time),
             )
+            if belief := self._belief_of(page):
+                index.execute("INSERT OR REPLACE INTO beliefs VALUES (?, ?)", (page, belief))
             if facts.refused:
                 index.execute("INSERT OR REPLACE INTO refusals VALUES (?, ?)", (page, facts.refused))
         index.execute("COMMIT")

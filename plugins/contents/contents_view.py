@@ -19,6 +19,8 @@ from fastwarc.warc import WarcRecord
 
 from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of
+from xyro.plugins.contents.page_standing import kept_stale
+from xyro.service.views.staleness import REPLACED
 from xyro.wire.errors import InputError, MachineError, TheirError
 from xyro.wire.ids import PageId, first_id, owner_of
 from xyro.wire.text import stamp
@@ -43,8 +45,9 @@ Version = TypeVar("Version", bound=PageVersion)
 class ContentsView:
     """The contents in a directory. InputError: none are kept there. Close it."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, now: float = 0.0) -> None:
+        """now: seconds since 1970; 0 where nobody asks how stale they are."""
+        self._directory, self._now = directory, now
         self._index = open_index(directory)
 
     def __enter__(self) -> ContentsView:
@@ -122,8 +125,14 @@ class ContentsView:
             raise MachineError(f"{path}: {error}: restore the file from a copy") from error
 
     def describe(self, page: PageId) -> Iterator[dict[str, Any]]:
-        """Rows of `page versions`."""
-        return described(self.versions(page), self.size, set(self.answers(page)["all"]))
+        """Rows of `page versions`; `stale`: has the page changed since."""
+        return described(self.versions(page), self.size, set(self.answers(page)["all"]), self.stale(page)[1])
+
+    def stale(self, page: PageId) -> tuple[float, float | None]:
+        """(when it was read last, `stale` since then)."""
+        query = "SELECT checked, belief FROM pages LEFT JOIN beliefs USING (page) WHERE page = ?"
+        checked, belief = self._index.execute(query, (page,)).fetchone() or (0.0, None)
+        return checked, kept_stale(belief, checked, self._now)
 
     def size(self, text: TextRow) -> int | None:
         """Bytes of a version's text and Markdown; None where they are missing."""
@@ -150,12 +159,12 @@ class ContentsView:
         """The latest text of each page, of those read last since then and at least so important."""
         query = (
             "SELECT pages.page, url, importance, rate, checked, number, time, title, language, published, modified, "  # noqa: S608
-            "refusals.uses, packed FROM pages JOIN texts ON texts.page = pages.page JOIN bodies USING (digest) "
-            "LEFT JOIN refusals ON refusals.page = pages.page "
+            "refusals.uses, belief, packed FROM pages JOIN texts ON texts.page = pages.page JOIN bodies USING (digest) "
+            "LEFT JOIN refusals ON refusals.page = pages.page LEFT JOIN beliefs ON beliefs.page = pages.page "
             "WHERE number = (SELECT max(number) FROM texts AS newer WHERE newer.page = pages.page) "
             f"AND time >= ? AND importance >= ? ORDER BY {ORDERS[by]}"
         )
-        for page, url, importance, rate, checked, number, time, *facts, refused, packed in self._rows(
+        for page, url, importance, rate, checked, number, time, *facts, refused, belief, packed in self._rows(
             query, (since, least)
         ):
             title, language, published, modified = (fact or None for fact in facts)
@@ -167,6 +176,7 @@ class ContentsView:
                 "checked_at": stamp(checked),
                 "importance": round(importance, 6),
                 "change_rate": round(rate, 6),
+                "stale": kept_stale(belief, checked, self._now),
                 "title": title,
                 "language": language,
                 "published": published,
@@ -212,9 +222,13 @@ def chosen_version(versions: Sequence[Version], number: int | None, moment: str)
 
 
 def described(
-    versions: Sequence[PageVersion], size: Callable[[TextRow], int | None], times: Container[float]
+    versions: Sequence[PageVersion],
+    size: Callable[[TextRow], int | None],
+    times: Container[float],
+    stale: float | None,
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `page versions`. size: of a version's text; times: when answers in WARC files were read."""
+    """Rows of `page versions`. size: of a version's text; times: when answers in WARC files were read; stale: of the
+    last version."""
     ends = [stamp(version.time) for version in versions[1:]]
     for version, until in zip(versions, [*ends, None], strict=True):
         text = version.text
@@ -229,6 +243,7 @@ def described(
             "modified": (text.modified or None) if text else None,
             "digest": text.digest.hex() if text else None,
             "html": version.time in times,
+            "stale": stale if until is None else REPLACED,
         }
 
 

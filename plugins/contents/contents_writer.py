@@ -24,8 +24,10 @@ import msgspec
 import numpy as np
 
 from xyro.contents_index import open_index, totals
+from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import FORBIDDEN
 from xyro.page_archive import PageContents
+from xyro.plugins.contents.page_standing import PageStanding, write_standings
 from xyro.plugins.contents.retention import Retention
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
@@ -72,8 +74,8 @@ class CommitNotes:
     """The notes of one partition on their way to the index."""
 
     ready: list[ReadNote] = field(default_factory=list)
-    refusals: dict[PageId, int] = field(default_factory=dict)
-    """uses that robots.txt refuses of pages that were read since, or were not read for that"""
+    standings: dict[PageId, PageStanding] = field(default_factory=dict)
+    """of pages that were read since, or were not read because robots.txt refuses it"""
     failure: str = ""
     lost: int = 0
 
@@ -148,22 +150,22 @@ class ContentsWriter:
 
     def _settled(self, settled: Sequence[Settled], now: float) -> None:
         """Take the notes of the orders that this turn settled."""
-        found = []
-        for order in settled:
-            if order.visit.answered or order.report.error in FORBIDDEN:
-                self._notes.refusals[join(self._number, order.page)] = order.report.refused
-            note = self._waiting.pop((join(self._number, order.page), order.report.epoch), None)
-            if note is not None:
-                found.append((order, note))
-        if not found:
+        if not settled:
             return
-        pages = np.array([order.page for order, _ in found], np.int64)
-        importances = self._frontier.ledger.importance(pages).tolist()
-        for (order, note), importance in zip(found, importances, strict=True):
-            row = self._frontier.partition.row(order.page)
-            note.importance, note.rate = importance, row.rate if row is not None else 0.0
-            note.same = self._bytes and order.visit.changed is False
-        self._ready([note for _, note in found])
+        partition, ready, standings = self._frontier.partition, list[ReadNote](), dict[PageId, PageStanding]()
+        importances = self._frontier.ledger.importance(np.array([order.page for order in settled], np.int64)).tolist()
+        for order, importance in zip(settled, importances, strict=True):
+            page, row = join(self._number, order.page), partition.row(order.page) or RefreshRow()
+            if order.visit.answered or order.report.error in FORBIDDEN:
+                state, checked = partition.states[order.page], order.report.started if order.visit.answered else 0.0
+                standings[page] = PageStanding.of_row(row, state, importance, checked, order.report.refused)
+            note = self._waiting.pop((page, order.report.epoch), None)
+            if note is not None:
+                note.importance, note.rate = importance, row.rate
+                note.same = self._bytes and order.visit.changed is False
+                ready.append(note)
+        self._ready(ready)
+        self._notes.standings.update(standings)  # after the notes: `_commit` takes them in the other order
 
     def _ready(self, notes: Iterable[ReadNote]) -> None:
         ready = self._notes.ready
@@ -186,21 +188,21 @@ class ContentsWriter:
         """Everything noted so far: on disk, then in the index."""
         with self._lock:
             notes = self._notes
+            standings, notes.standings = notes.standings, {}
             batch, notes.ready = notes.ready, []
-            refusals, notes.refusals = notes.refusals, {}
-            if not batch and not refusals:
+            if not batch and not standings:
                 return
             try:
-                self._write(batch, refusals)
+                self._write(batch, standings.copy())
                 notes.failure = ""
             except (OSError, sqlite3.Error) as error:
                 notes.ready = [*batch, *notes.ready]
-                notes.refusals = dict(list({**refusals, **notes.refusals}.items())[-BACKLOG:])
+                notes.standings = dict(list({**standings, **notes.standings}.items())[-BACKLOG:])
                 if not notes.failure:
                     _log.error("contents: %s: %s; tried again with the next commit", self._directory, error)
                 notes.failure = f"{self._directory}: {error}"
 
-    def _write(self, batch: Sequence[ReadNote], refusals: Mapping[PageId, int]) -> None:
+    def _write(self, batch: Sequence[ReadNote], standings: Mapping[PageId, PageStanding]) -> None:
         for name in {note.contents.record.file for note in batch if note.contents.record is not None}:
             _sync(self._directory / name)
         if self._metadata is not None:
@@ -215,11 +217,7 @@ class ContentsWriter:
         try:
             for note in batch:
                 self._insert(note)
-            self._index.executemany("DELETE FROM refusals WHERE page = ?", ((page,) for page in refusals))
-            self._index.executemany(
-                "INSERT INTO refusals SELECT page, ? FROM pages WHERE page = ?",
-                ((uses, page) for page, uses in refusals.items() if uses),
-            )
+            write_standings(self._index, standings)
         except BaseException:
             self._index.execute("ROLLBACK")
             raise

@@ -12,13 +12,13 @@ from xyro.wire.errors import InputError
 MOST_VERSIONS, MOST_CHANGES = 50, 200
 
 
-def kept_texts(directory: Path, url: str, old: int | None, new: int | None) -> dict[str, Any]:
+def kept_texts(directory: Path, url: str, old: int | None, new: int | None, now: float) -> dict[str, Any]:
     """`versions` that are kept, the latest last, and `changes` by words from `old` to `new` (the last two).
 
     Nothing is kept of it: both are empty, and `why` says so.
     """
     try:
-        with ContentsView(directory) as view:
+        with ContentsView(directory, now) as view:
             page = view.page(url)
             rows = list(view.describe(page))[-MOST_VERSIONS:]
             texts = [version for version in view.versions(page) if version.text is not None]

@@ -6,6 +6,7 @@ itself need not be asked: commands read its directory.
 GET  /contents/partitions              JSON: numbers of the partitions of whose pages something is kept here
 GET  /contents/page?url=               JSON: the id of a page of which something is kept, or null
 GET  /contents/versions?page=          JSON: [seconds, row of the index or null, bytes or null] of each
+GET  /contents/stale?page=             JSON: [when it was read last (seconds), `stale` since then or null]
 GET  /contents/text?page=&version=     JSON: {"text", "markdown"}
 GET  /contents/answers?page=           JSON: {"all": [seconds], "bodies": [seconds]}, those in WARC files
 GET  /contents/html?page=&time=        the body of the answer that was read then (seconds)
@@ -36,6 +37,7 @@ from xyro.wire.ids import PageId
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
+    from xyro.wire.clock import Clock
 
 T = TypeVar("T")
 AT_ONCE = 32
@@ -44,20 +46,20 @@ AT_ONCE = 32
 
 def contents_routes(node: Node) -> list[web.RouteDef]:
     keep = node.settings.keep
-    api = _ContentsRoutes(Path(keep.directory) if keep.directory else node.data.path / FOLDER)
+    api = _ContentsRoutes(Path(keep.directory) if keep.directory else node.data.path / FOLDER, node.clock)
     return [web.get("/contents/{question}", api.answer)]
 
 
 class _ContentsRoutes:
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._directory, self._clock = directory, clock
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer the question that the path names. InputError: there is none of this name."""
         answers: dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = {
             "partitions": self.partitions, "page": self.page, "versions": self.versions, "text": self.text,
             "answers": self.answers, "html": self.html, "latest": self.latest, "times": self.times,
-            "texts": self.texts, "warc": self.warc,
+            "texts": self.texts, "warc": self.warc, "stale": self.stale,
         }  # fmt: skip
         if (question := request.match_info["question"]) not in answers:
             raise InputError(f"contents: one of {', '.join(answers)}")
@@ -65,7 +67,7 @@ class _ContentsRoutes:
 
     async def _found(self, find: Callable[[ContentsView], T]) -> T:
         def look() -> T:
-            with ContentsView(self._directory) as view:
+            with ContentsView(self._directory, self._clock.time()) as view:
                 return find(view)
 
         return await asyncio.to_thread(look)
@@ -73,7 +75,7 @@ class _ContentsRoutes:
     async def _streamed(
         self, request: web.Request, find: Callable[[ContentsView], Iterable[object]]
     ) -> web.StreamResponse:
-        with await asyncio.to_thread(ContentsView, self._directory) as view:
+        with await asyncio.to_thread(ContentsView, self._directory, self._clock.time()) as view:
             return await stream_parts(request.path, _json_lines(iter(find(view))), request)
 
     async def partitions(self, _: web.Request) -> web.Response:
@@ -98,6 +100,10 @@ class _ContentsRoutes:
     async def answers(self, request: web.Request) -> web.Response:
         page = PageId(_whole(request.query, "page"))
         return http_json.answer(await self._found(lambda view: view.answers(page)))
+
+    async def stale(self, request: web.Request) -> web.Response:
+        page = PageId(_whole(request.query, "page"))
+        return http_json.answer(await self._found(lambda view: view.stale(page)))
 
     async def text(self, request: web.Request) -> web.Response:
         page, number = PageId(_whole(request.query, "page")), _whole(request.query, "version")

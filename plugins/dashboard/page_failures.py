@@ -20,7 +20,7 @@ SAMPLES = 5
 
 def failures(views: Views) -> list[dict[str, Any]]:
     """Rows {"class", "pages", "retried", "samples"}, the most frequent class first; some 10 us a page that failed."""
-    found: dict[str, list[tuple[int, bool, str]]] = {}
+    found: dict[str, list[tuple[int, bool, str, float | None]]] = {}
     counts: dict[str, int] = {}
     retried: dict[str, int] = {}
     for view in views.views:
@@ -31,7 +31,7 @@ def failures(views: Views) -> list[dict[str, Any]]:
             retried[name] = retried.get(name, 0) + (state is State.ERROR)
             best = found.setdefault(name, [])
             if len(best) < SAMPLES or row.last_read > best[-1][0]:
-                best.append((row.last_read, state is State.ERROR, view.url(page)))
+                best.append((row.last_read, state is State.ERROR, view.url(page), view.stale(page, row)))
                 best.sort(key=lambda each: -each[0])
                 del best[SAMPLES:]
     return [
@@ -39,7 +39,10 @@ def failures(views: Views) -> list[dict[str, Any]]:
             "class": name,
             "pages": counts[name],
             "retried": retried[name],
-            "samples": [{"url": url, "last_read": stamp(last), "retried": again} for last, again, url in found[name]],
+            "samples": [
+                {"url": url, "last_read": stamp(last), "retried": again, "stale": stale}
+                for last, again, url, stale in found[name]
+            ],
         }
         for name in sorted(counts, key=lambda each: -counts[each])
     ]

@@ -52,8 +52,8 @@ ORDERS: dict[str, Callable[[dict[str, Any]], float]] = {
     "failures": lambda row: row["failures"] + row["challenges"] + row["errors"],
 }
 Look = Callable[[], Awaitable[dict[str, Any]]]
-Texts = Callable[[Path, str, int | None, int | None], dict[str, Any]]
-"""(directory of contents, URL, versions to compare) -> what a page's texts are"""
+Texts = Callable[[Path, str, int | None, int | None, float], dict[str, Any]]
+"""(directory of contents, URL, versions to compare, now) -> what a page's texts are"""
 
 
 class DashboardRoutes:
@@ -132,8 +132,9 @@ class DashboardRoutes:
         url = canonical(request.query.get("url", ""), fold_slashes=self._node.scope.fold_slashes)
         keep = self._node.settings.keep
         directory = Path(keep.directory) if keep.directory else self._node.data.path / FOLDER
+        now = self._node.clock.time()
         old, new = (_number(request.query.get(name, "")) for name in ("from", "to"))
-        return http_json.answer(await asyncio.to_thread(self._texts_of, directory, url, old, new))
+        return http_json.answer(await asyncio.to_thread(self._texts_of, directory, url, old, new, now))
 
 
 def _read(report: PageReport) -> dict[str, Any]:

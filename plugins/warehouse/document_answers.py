@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xyro.metadata.documents import Archive
+from xyro.metadata.rows import RefreshRow
 from xyro.plugins.warehouse.documents_view import body_of
+from xyro.service.views.staleness import stale_of
 from xyro.wire import codec
 from xyro.wire.ids import LocalPage
 from xyro.wire.questions import Question
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
 
 
 class DescribeDocument(Question, frozen=True):
-    """Ask for the latest version of a document: an object as `body_of` returns it, None where there is none."""
+    """Ask for the latest version of a document: an object as `bodies` yields it, None where there is none."""
 
     page: LocalPage
     """its number in the partition"""
+    now: float = 0.0
+    """seconds since 1970: the moment of which `stale` is"""
 
 
 codec.register(codec.PLUGIN_TAGS + 48, DescribeDocument)
@@ -37,4 +41,9 @@ class DocumentAnswers:
 
     def describe(self, question: DescribeDocument) -> dict[str, Any] | None:
         """Return the latest version of a document."""
-        return body_of(self._archive, self._partition.url, question.page)
+        page = question.page
+        found = body_of(self._archive, self._partition.url, page)
+        if found is not None:
+            row = self._partition.row(page) or RefreshRow()
+            found["stale"] = stale_of(self._partition.states[page], row, question.now)
+        return found

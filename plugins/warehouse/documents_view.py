@@ -12,6 +12,7 @@ import numpy as np
 
 from xyro.metadata import rows
 from xyro.metadata.documents import Archive, VersionRow, unpacked
+from xyro.service.views.staleness import REPLACED
 from xyro.service.views.views import View, Views, verdict_name
 from xyro.wire.errors import InputError
 from xyro.wire.ids import LocalPage, PageId, local_page, owner_of, split
@@ -66,7 +67,7 @@ def when(text: str) -> float:
 
 
 def versions(views: Views, reference: str) -> list[dict[str, Any]]:
-    """One row a version, oldest first. `until`: when the next one was read."""
+    """One row a version, oldest first. `until`: when the next one was read; `stale`: has the page changed since."""
     view, page = find(views, reference)
     listed: list[dict[str, Any]] = []
     for number, row in view.archive.versions(page):
@@ -83,8 +84,11 @@ def versions(views: Views, reference: str) -> list[dict[str, Any]]:
                 "changed": row.changed if row.changed >= 0 else None,
                 "elements": row.elements,
                 "digest": row.digest.hex(),
+                "stale": REPLACED,
             }
         )
+    if listed:
+        listed[-1]["stale"] = view.stale(page, view.row(page))
     return listed
 
 
@@ -180,7 +184,8 @@ def bodies(views: Views, wanted: Iterable[Chosen]) -> Iterator[dict[str, Any]]:
         view = views.by_number[owner]
         found = body_of(view.archive, view.url, page)
         if found is not None:
-            yield {"id": number, "importance": worth, **found}
+            stale = view.stale(page, view.row(page))
+            yield {"id": number, "importance": worth, "stale": stale, **found}
 
 
 def body_of(archive: Archive, url_of: Callable[[LocalPage], str], page: LocalPage) -> dict[str, Any] | None:
@@ -269,6 +274,7 @@ def _grammar(views: Views, url: str, row: dict[str, Any] | None, users: array[in
         "documents": len(users),
         "versions": row["versions"] if row else 0,
         "size": row["size"] if row else None,
+        "stale": row["stale"] if row else None,
         "declared": row["tags"] if row else None,
         "parts": row["parts"] if row else None,
         "used_by": [(float(worth[n]), views.by_number[places[n][0]].url(places[n][1])) for n in first],

@@ -100,7 +100,7 @@ class _XmlRoutes:
         while count < len(pages) and size < ENOUGH:
             number, worth = pages[count]
             owner, page = split(PageId(number))
-            found = await commands.send(owner, partial(DescribeDocument, page=page))
+            found = await commands.send(owner, partial(DescribeDocument, page=page, now=self.node.clock.time()))
             if found is not None:
                 documents.append({"id": number, "importance": worth, **found})
                 size += len(found["packed"])

@@ -52,7 +52,7 @@ class XPathQuery:
             return
         if answer["found"] > len(answer["matches"]):
             self.skipped[f"only the first {len(answer['matches']):,} matches of it are told"] += 1
-        row = {name: document[name] for name in ("id", "url", "version", "read_at", "importance")}
+        row = {name: document[name] for name in ("id", "url", "version", "read_at", "importance", "stale")}
         for match in answer["matches"]:
             yield {**row, **match}
 

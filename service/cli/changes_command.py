@@ -85,13 +85,10 @@ def _stopped(directory: Path, since: str, where: str) -> list[dict[str, Any]]:
     from xyro.plugins.changes.change_filter import change_filter
     from xyro.plugins.changes.change_stream import ChangeSource, read_all
     from xyro.plugins.changes.routes import NOT_RECORDED
-    from xyro.plugins.changes.stored_changes import KEY, StreamState
     from xyro.service.cli.stopped_crawl import stopped_views
 
     with stopped_views(directory) as views:
-        stored = [view.frontier.hooks.stored.get(KEY) for view in views.views]
-        if not all(stored):
+        source = ChangeSource.of_stopped(views)
+        if source is None:
             raise InputError(f"{directory}: {NOT_RECORDED}")
-        states = [StreamState.load(state or {}) for state in stored]
-        stores = [(view.store, state) for view, state in zip(views.views, states, strict=True)]
-        return asyncio.run(read_all(ChangeSource.of_stores(stores), since, change_filter(where)))
+        return asyncio.run(read_all(source, since, change_filter(where)))

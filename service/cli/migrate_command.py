@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from xyro.service.cli.options import as_json_too, directory_of, with_data
 from xyro.wire.text import counted, printable
+
+if TYPE_CHECKING:
+    from xyro.service.views.views import Views
+    from xyro.wire.ids import PageId
 
 _SENTENCES = {
     "commits": "{}: the last ones; pages first met there are met again",
@@ -110,6 +115,15 @@ def _lines(lost: dict[str, Any]) -> list[str]:
     ]
 
 
+def _belief(views: Views, number: PageId) -> bytes:
+    from xyro.plugins.contents.page_standing import packed_belief
+    from xyro.wire.ids import split
+
+    owner, page = split(number)
+    view = views.by_number.get(owner)
+    return b"" if view is None or page >= view.n else packed_belief(view.row(page), int(view.state[page]))
+
+
 def _rebuild(directory: Path, as_json: bool) -> None:
     """Make the index of kept contents anew, and say what is in it."""
     from xyro.configs.load import load
@@ -122,6 +136,6 @@ def _rebuild(directory: Path, as_json: bool) -> None:
     keep = settings.keep
     place = Path(keep.directory) if keep.directory else directory / FOLDER
     with stopped_views(directory) as views:
-        found = ContentsRebuild(place, settings, views.find).run()
+        found = ContentsRebuild(place, settings, views.find, partial(_belief, views)).run()
     line = f"{found['records']:,} answers and {found['texts']:,} versions of texts of {found['pages']:,} pages"
     click.echo(json.dumps(found) if as_json else f"{printable(str(place), 1000)}: {line}")

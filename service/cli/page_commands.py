@@ -43,10 +43,11 @@ def contents_of(place: CrawlPlace) -> ContentsView | ClusterContents:
     from xyro.contents_index import FOLDER
     from xyro.plugins.contents.contents_view import ContentsView
     from xyro.service.node import crawl_file
+    from xyro.wire.clock import SystemClock
 
     directory = place.directory
     keep = load(crawl_file.paths(directory), {}, {}).keep
-    return ContentsView(Path(keep.directory) if keep.directory else directory / FOLDER)
+    return ContentsView(Path(keep.directory) if keep.directory else directory / FOLDER, SystemClock().time())
 
 
 def export_folder(

@@ -1,6 +1,6 @@
 """Shows a crawl to people, at one commit boundary, whether it runs or not.
 
-    views.py               a crawl at one boundary: rows of pages, documents, links, hosts
+    views.py               a crawl at one boundary: rows of pages, documents, links, hosts; staleness.py: `stale` of all
     importance_bounds.py   intervals and trends of importance        claim_evidence.py   what claims of hosts were worth
     site_ranking.py        sites by the links between them           export.py           rows as jsonl, csv, parquet
     partition_status.py    the figures of one partition        summary.py, freshness_report.py   the fields of

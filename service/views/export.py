@@ -89,6 +89,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "rate": float,
         "reads": int,
         "last_read": int,
+        "stale": float,
     },
     "texts": {
         "id": int,
@@ -98,6 +99,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "checked_at": str,
         "importance": float,
         "change_rate": float,
+        "stale": float,
         "title": str,
         "language": str,
         "published": str,
@@ -115,7 +117,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "importance": float,
         "node": int,
     },
-    "links": {"source": int, "target": int, "source_url": str, "target_url": str},
+    "links": {"source": int, "target": int, "source_url": str, "target_url": str, "stale": float},
     "hosts": {
         "host": str,
         "pages": int,

@@ -23,6 +23,7 @@ from xyro.opic.page_parts import greatest, in_parts, parts
 from xyro.service.views import claim_evidence
 from xyro.service.views.host_standing import HostStanding
 from xyro.service.views.importance_bounds import ImportanceBounds
+from xyro.service.views.staleness import THERE, stale_of, staleness
 from xyro.wire.ids import LocalPage, PageId, local_pages
 from xyro.wire.messages import Kind, Verdict
 from xyro.wire.text import stamp
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
 
 _NOTHING = RefreshRow()
-_REGULAR = (State.READ, State.ERROR)
-_AGAIN = (*_REGULAR, State.FAILED, State.DISALLOWED)
+_AGAIN = (*THERE, State.FAILED, State.DISALLOWED)
 """states in which `due` is the next read"""
 NO_SITE: dict[str, None] = dict.fromkeys(("site_rank", "external_inflow", "measured_inflow", "internal_share"))
 
@@ -165,7 +165,7 @@ class View:
         kind = Kind((int(self.flags[page]) & KIND_MASK) >> KIND_SHIFT)
         children = self.children(page)
         due = int(self.due[page])
-        regular = self.state[page] in _REGULAR and due
+        regular = self.state[page] in THERE and due
         return {
             "id": self.partition.id_of(page),
             "url": url,
@@ -231,9 +231,7 @@ class View:
 
     def stale(self, page: LocalPage, row: RefreshRow) -> float | None:
         """Return the probability that a page has changed since it was read; None where it was not, or is not there."""
-        if not self.now or not row.last_read or self.state[page] not in _REGULAR:
-            return None
-        return round(1.0 - row.belief.quiet(max(0.0, self.now - row.last_read) / 86_400.0), 6)
+        return stale_of(int(self.state[page]), row, self.now)
 
     def why_out(self, page: LocalPage, url: str) -> str | None:
         if self.state[page] not in (State.OUT, State.BLOCKED):
@@ -283,11 +281,11 @@ class Views:
                 yield view.describe_document(page, head, row, self.mean)
 
     def links(self) -> Iterator[dict[str, Any]]:
-        """One row a stored link: ids and URLs of both ends."""
+        """One row a stored link: ids and URLs of both ends; `stale`: the page that has it, since it showed the link."""
         for view in self.views:
             for key, value in view.store.scan(rows.LINK.prefix):
                 page = rows.LINK.split(key)
-                source = view.url(page)
+                source, stale = view.url(page), view.stale(page, view.row(page))
                 for child in local_pages(rows.unpack_links(value)):
                     target = view.url(child)
                     number = view.partition.id_of(child) if view.own[child] else self.find(target)
@@ -296,6 +294,7 @@ class Views:
                         "target": number,
                         "source_url": source,
                         "target_url": target,
+                        "stale": stale,
                     }
 
     def hosts(self, site: Callable[[str], Mapping[str, Any]] = lambda name: NO_SITE) -> Iterator[dict[str, Any]]:
@@ -368,8 +367,7 @@ class Views:
             if view.state[page] != State.READ:
                 continue
             row = view.row(page)
-            age = max(0.0, now - row.last_read) / 86_400.0
-            score = importance * (1.0 - row.belief.quiet(age))
+            score = importance * staleness(row.belief, row.last_read, now)
             if len(best) < count:
                 heapq.heappush(best, (score, page))
             else:

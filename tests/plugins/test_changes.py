@@ -30,9 +30,8 @@ def crawl(**options):
 
 
 def source(crawl):
-    return ChangeSource.of_stores(
-        [(frontier.partition.store, frontier.hooks.extension(ChangeLog).state) for frontier in crawl.frontiers]
-    )
+    states = [frontier.hooks.extension(ChangeLog).state for frontier in crawl.frontiers]
+    return ChangeSource.of_views(crawl.crawl_views.views(crawl.now).views, states)
 
 
 def read(crawl, since="", where=""):
@@ -50,6 +49,11 @@ def read(crawl, since="", where=""):
     except StopIteration as end:
         return end.value
     raise AssertionError("it waits")
+
+
+def timeless(lines):
+    """Lines without `stale`, which is another one at each moment."""
+    return [{name: value for name, value in line.items() if name != "stale"} for line in lines]
 
 
 def visit(crawl, target, **fields):

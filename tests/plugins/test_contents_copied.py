@@ -21,7 +21,7 @@ def told(data: Path, url: str) -> list[object]:
     found: list[object] = []
     for path in ("/", "/b"):
         rows = said("page", "versions", url + path, "--data", data)
-        found.append(rows)
+        found.append([comparable(row) for row in rows])
         for row in rows:
             for form in ("html", "text", "markdown"):
                 got = process("page", "get", url + path, "--version", str(row["version"]), "--as", form, "--data", data)
@@ -34,9 +34,9 @@ def told(data: Path, url: str) -> list[object]:
 
 
 def comparable(row: dict[str, object]) -> dict[str, object]:
-    """Without the folder of a file; rates to the six digits that metadata records have."""
+    """Without the folder of a file, and how stale it is by now; rates to the digits that metadata records have."""
     row = {key: float(f"{value:.5g}") if isinstance(value, float) else value for key, value in row.items()}
-    return {**row, "file": Path(str(row.get("file"))).name}
+    return {**row, "file": Path(str(row.get("file"))).name, "stale": isinstance(row.get("stale"), float)}
 
 
 def whole(contents: Path) -> int:

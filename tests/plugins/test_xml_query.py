@@ -18,7 +18,8 @@ def given(*bodies, charset=""):
     return [
         {
             "id": number, "url": f"http://h0.example/{number}", "version": 1, "read_at": None, "importance": 1.0,
-            "charset": charset, "size": len(body), "packed": base64.b64encode(zlib.compress(body)).decode(),
+            "stale": 0.25, "charset": charset, "size": len(body),
+            "packed": base64.b64encode(zlib.compress(body)).decode(),
         }
         for number, body in enumerate(bodies)
     ]  # fmt: skip
