@@ -1,7 +1,7 @@
 """A sink that counts changes by host, in the JSON file $XYRO_COUNT.
 
 It is called with a list of changes (`xyro changes` shows them), which counts as delivered when it returns. A kill in
-between has it called again with the same ones, so the cursor of the last one is remembered in the file, too.
+between has it called again with the same ones, so the file remembers the last number of each partition, too.
 """
 
 import json
@@ -15,11 +15,13 @@ from urllib.parse import urlsplit
 def take(changes: list[dict[str, Any]]) -> None:
     """Add the changes of one delivery."""
     path = Path(os.environ["XYRO_COUNT"])
-    known = json.loads(path.read_text()) if path.exists() else {"hosts": {}, "cursor": ""}
-    if changes[-1]["cursor"] == known["cursor"]:
-        return
-    hosts = Counter(known["hosts"])
-    hosts.update(urlsplit(change["url"]).netloc for change in changes if "url" in change)
+    known = json.loads(path.read_text()) if path.exists() else {"hosts": {}, "last": {}}
+    hosts, last = Counter(known["hosts"]), known["last"]
+    for change in changes:
+        partition, number = str(change["partition"]), [change["epoch"], change["number"]]
+        if "url" in change and number > last.get(partition, [0, 0]):
+            hosts[urlsplit(change["url"]).netloc] += 1
+            last[partition] = number
     new = path.with_suffix(".new")
-    new.write_text(json.dumps({"hosts": dict(hosts), "cursor": changes[-1]["cursor"]}))
+    new.write_text(json.dumps({"hosts": dict(hosts), "last": last}))
     new.replace(path)

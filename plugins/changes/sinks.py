@@ -1,10 +1,11 @@
 """Delivers changes to [[sinks]]: each at its own pace, from its own position, which survives whatever is killed.
 
 A sink holds nobody up. It reads the stored stream (change_stream.py) behind its position, delivers some changes, and
-stores the position once they were taken: what was on its way when a process died is delivered again, the same numbers
-with the same content. One that fails is tried again, later each time, and lags; the stream's bound of bytes bounds what
-waits for it: beyond it the oldest changes go, and it is given one record of the gap when it is back. What it refuses
-`attempts` times goes to a file of its own, with the reason, and the rest goes on.
+stores the position once they were taken: what was on its way when a process was killed is delivered again, the same
+numbers with the same content; an orderly end waits LEAVE seconds for it. One that fails is tried again, later each
+time, and lags; the stream's bound of bytes bounds what waits for it: beyond it the oldest changes go, and it is given
+one record of the gap when it is back. What it refuses `attempts` times goes to a file of its own, with the reason, and
+the rest goes on.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from xyro.plugins.changes.cursors import decode_cursor
 from xyro.plugins.changes.sink_files import SinkFiles
 from xyro.plugins.changes.sink_targets import (
     CommandTarget,
+    DeliveryOutcome,
     FileTarget,
     Line,
     PluginTarget,
@@ -52,6 +54,8 @@ STORED = 5.0
 """seconds after which a position is stored though nothing that was read fits the sink's condition"""
 SOONEST, LATEST = 1.0, 300.0
 """seconds until a delivery that failed is tried again; doubles each time"""
+LEAVE = 1.0
+"""seconds that a delivery under way has when the process stops"""
 FOLDER = "sinks"
 """folder of the data directory: changes that a sink refused"""
 DEAD_FILES = 4
@@ -109,6 +113,8 @@ class SinkDelivery:
         self._stream: ChangeStream | None = None
         self._waiting: deque[Line] = deque()
         """read and not delivered: filled by `_batch`, emptied by `_deliver`, bounded by one read of the stream"""
+        self._under_way: tuple[Sequence[Line], asyncio.Future[DeliveryOutcome]] | None = None
+        """of these changes no position is stored yet"""
         self._stored_at = 0.0
         self.error = ""
         self.failures = 0
@@ -144,7 +150,25 @@ class SinkDelivery:
                 else:
                     await self._pause(stream)
         finally:
+            await self._finish()
             await self._target.close()
+
+    async def _finish(self) -> None:
+        """Store the position behind a delivery under way, if it succeeds soon."""
+        if self._under_way is None:
+            return
+        lines, delivery = self._under_way
+        await asyncio.wait([delivery], timeout=LEAVE)
+        if not delivery.done() or delivery.cancelled() or delivery.exception() is not None:
+            delivery.cancel()
+            await asyncio.gather(delivery, return_exceptions=True)
+            return
+        outcome = delivery.result()
+        if outcome.error:
+            self.error, self.failures = outcome.error, self.failures + 1
+        if count := _taken(outcome, lines):  # no answer comes any more: the last commit has it
+            row = rows.pack(msgspec.structs.replace(self.row, **self._fields_behind(lines[:count])))
+            self._services.commands.post(HOME, StoreSink(0, self.table.name, row))
 
     async def _begin(self) -> ChangeStream:
         """Take up its position; a new sink begins with the oldest change that is stored."""
@@ -200,11 +224,13 @@ class SinkDelivery:
         """Until they are taken, or were refused too often."""
         refusals = 0
         while lines:
-            outcome = await self._target.deliver(lines)
-            count = outcome.taken if outcome.error else len(lines)
-            if count:
+            delivery = asyncio.ensure_future(self._target.deliver(lines))
+            self._under_way = lines, delivery
+            outcome = await asyncio.shield(delivery)
+            if count := _taken(outcome, lines):
                 await self._note(lines[:count])
                 lines, refusals = lines[count:], 0
+            self._under_way = None
             if not outcome.error:
                 continue
             refusals += outcome.refused > 0
@@ -219,14 +245,18 @@ class SinkDelivery:
         if self.failures:
             _log.info("sink %s: takes changes again", self.table.name)
         self.error, self.failures, self.last = "", 0, self._clock.time()
+        await self._store(**self._fields_behind(lines))
+
+    def _fields_behind(self, lines: Sequence[Line]) -> dict[str, Any]:
+        """Fields of the row behind these, which were taken."""
         gaps = [line["count"] for line in lines if line["change"] == "gap"]
-        await self._store(
-            cursor=lines[-1]["cursor"],
-            delivered=self.row.delivered + len(lines) - len(gaps),
-            gaps=self.row.gaps + len(gaps),
-            missed=self.row.missed + sum(gaps),
+        return {
+            "cursor": lines[-1]["cursor"],
+            "delivered": self.row.delivered + len(lines) - len(gaps),
+            "gaps": self.row.gaps + len(gaps),
+            "missed": self.row.missed + sum(gaps),
             **self._target.place(),
-        )
+        }
 
     async def _failed(self, error: str, again: float) -> None:
         """Wait before the next try."""
@@ -262,6 +292,10 @@ class SinkDelivery:
         await self._services.commands.send(HOME, partial(StoreSink, name=self.table.name, row=rows.pack(row)))
         self.row = row
         self._stored_at = self._clock.monotonic()
+
+
+def _taken(outcome: DeliveryOutcome, lines: Sequence[Line]) -> int:
+    return outcome.taken if outcome.error else len(lines)
 
 
 def target_of(table: SinkTable, services: Services) -> SinkTarget:

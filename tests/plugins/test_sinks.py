@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import sys
+import threading
 from types import SimpleNamespace
 
 import msgspec
@@ -24,6 +25,7 @@ from xyro.plugins.changes.change_log import ChangeLog
 from xyro.plugins.changes.change_report import change_status
 from xyro.plugins.changes.change_rows import SinkRow, unpack_sink
 from xyro.plugins.changes.sink_files import SinkFiles
+from xyro.plugins.changes.sink_targets import PluginTarget
 from xyro.plugins.changes.sinks import LATEST, Sinks
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.posts import Posted
@@ -60,7 +62,7 @@ class Rig:
     def open(self):
         self.crawl = Crawl.on_disk(self.path, settings=self.settings, refreshing=True, now=1.7e9)
         self.clock = JumpingClock(self.crawl.now)
-        self.services = SimpleNamespace(commands=self, clock=self.clock, settings=self.settings, post=self.post)
+        self.services = SimpleNamespace(commands=self, clock=self.clock, settings=self.settings, post=self.deliver)
         self.partitions = len(self.crawl.frontiers)
         self.sinks = Sinks(self.crawl.frontier, self.services, self.settings.sinks)
         self.sinks._recover()
@@ -75,13 +77,16 @@ class Rig:
         if isinstance(message, Question):
             (answer,) = self.crawl.frontiers[partition].commands.apply([message])
         else:
-            self.crawl.pending[partition].append(message)
-            turn = self.crawl.seal(partition)
-            self.crawl.write(turn, partition)
-            (answer,) = turn.answers
+            (answer,) = self.post(partition, message).answers
         return answer.result()
 
-    async def post(self, target, body, headers):
+    def post(self, partition, message):
+        self.crawl.pending[partition].append(message)
+        turn = self.crawl.seal(partition)
+        self.crawl.write(turn, partition)
+        return turn
+
+    async def deliver(self, target, body, headers):
         try:
             async with ClientSession() as http, http.post(target, data=body, headers=headers) as response:
                 return Posted(response.status)
@@ -167,6 +172,30 @@ async def test_a_webhook_that_is_dead_for_an_hour_gets_everything_when_it_is_bac
         await rig.until(lambda: rig.row().delivered == 120)
         assert [line["number"] for line in hook.changes] == list(range(1, 121)) and rig.row().gaps == 0
         assert rig.status()["error"] is None and rig.status()["behind"] == 0
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(0.1, 20), (5.0, 0)])
+async def test_an_orderly_end_waits_for_the_delivery_under_way_but_not_long(tmp_path, seconds, count):
+    """It is not delivered again afterwards."""
+    began, released, taken = threading.Event(), threading.Event(), []
+
+    def take(changes):
+        began.set()
+        released.wait(seconds)
+        taken.extend(changes)
+
+    rig = Rig(tmp_path / "d", SinkTable(name="s", url="http://127.0.0.1:1/", batch=20))
+    rig.change(70)
+    rig.sinks.deliveries[0]._target = PluginTarget(take)
+    try:
+        await rig.until(began.is_set)
+        assert rig.row().delivered == count == len(taken)
+    finally:
+        released.set()
+    rig.restart()
+    rig.sinks.deliveries[0]._target = PluginTarget(taken.extend)
+    await rig.until(lambda: rig.row().delivered == 70)
+    assert [line["number"] for line in taken[-70 + count :]] == list(range(1 + count, 71))
 
 
 @pytest.mark.parametrize("restarted", [False, True])
