@@ -44,3 +44,8 @@ def figure(value: float, digits: int = 3) -> str:
 def stamp(seconds: float) -> str | None:
     """Format seconds since 1970 by RFC 3339 in UTC; None for 0, which means never."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
+
+
+def short(error: BaseException) -> str:
+    """An exception as one line for the log."""
+    return f"{type(error).__name__}: {error}"[:300]

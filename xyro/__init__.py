@@ -23,7 +23,8 @@ An order's life:
     guard.py       is checked against the networks that may be contacted, on the address really connected to
     proxy.py       where an operator set one: the tunnel to that address
     page_client.py one connection to each host at a time; limits on time, bytes, headers and decompression: by
-                   fast_client.py or, over aiohttp, client.py; exchange.py is one request and its answer
+                   fast_client.py or, over aiohttp, client.py; exchange.py is one request and its answer, and what
+                   becomes of a connection between two; connector.py makes it, tls_transport.py is its TLS
     fetcher.py     one request, no redirect followed: a redirect is a link, and the next hop an order of its own
     request_signing.py, identity_key.py
                    where [identity] asks for it: its request is signed

@@ -13,7 +13,7 @@ import functools
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -24,24 +24,39 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from xyro.complaints import first_answer, framing, kind
-from xyro.exchange import BUFFER, DEFAULT_LIMITS, ClientLimits, ConnectionWatch, Exchange
+from xyro.connector import ConnectedProtocol, Connector, TlsPlace
+from xyro.exchange import (
+    BUFFER,
+    DEFAULT_LIMITS,
+    ClientLimits,
+    ConnectionWatch,
+    Exchange,
+    IdleConnections,
+    keep_alive,
+)
 from xyro.guard import Guard, family_of
 from xyro.headers import one_length
-from xyro.page_client import check_tls, request_headers, short
-from xyro.proxy import ProxyOf, tunnel
+from xyro.page_client import request_headers
+from xyro.proxy import ProxyOf
 from xyro.resolver import Resolver
 from xyro.tape import Tape
 from xyro.wire.errors import TheirError
-from xyro.wire.urls import address_of
+from xyro.wire.text import short
 
 
-class Connection(ResponseHandler):
+class Connection(ResponseHandler, ConnectedProtocol):
     """One TCP connection. While `exchange` is None it is idle and nothing may arrive: what does belongs to no request
     and closes the connection, so that it is never taken for the next answer."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, watch: ConnectionWatch) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, watch: ConnectionWatch, connector: _AiohttpConnector) -> None:
         super().__init__(loop)
         self._watch = watch
+        self._connector = connector
+        self.key: ConnectionKey | None = None
+        """aiohttp's, once it was idle"""
+        self.place: TlsPlace | None = None
+        self.patience = 0.0
+        """seconds after which its server closes it when it is idle; 0: it does not say"""
         self.address = ""
         self.exchange: Exchange | None = None
         self._params: dict[str, Any] = {}
@@ -110,6 +125,9 @@ class Connection(ResponseHandler):
         if exchange is not None and not exchange.headed:
             exchange.headed = data[0].code >= 200 or data[0].code == 101
             exchange.marked_at, exchange.marked = self._loop.time(), exchange.received
+            self.patience = keep_alive(data[0].headers.get("Keep-Alive", ""))
+            if exchange.headed and self._requests == 1 and self.place is not None and self.transport is not None:
+                self._connector.connections.note_session(self.place, self.transport)
         super().feed_data(data, size)
 
     def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
@@ -123,6 +141,7 @@ class Connection(ResponseHandler):
         super().set_exception(exc, *cause)
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        self._connector.lose(self)
         exchange = self.exchange
         if exchange is not None:
             if exc is not None and exchange.headed and not exchange.failure:
@@ -167,43 +186,71 @@ class _Response(aiohttp.ClientResponse):
         return await super().start(connection)
 
 
-class _Connector(aiohttp.TCPConnector):
-    """Makes our protocol instead of aiohttp's, and bounds the idle connections, each of which is an open file: a crawl
-    meets hundreds of hosts a second."""
+class _AiohttpConnector(aiohttp.TCPConnector):
+    """Has our connector make our protocol, and keeps its idle connections as the other client does."""
 
-    def __init__(
-        self, watch: ConnectionWatch, guard: Guard, names: Resolver, proxy_of: ProxyOf | None, **options: Any
-    ) -> None:
+    def __init__(self, watch: ConnectionWatch, connections: Connector, **options: Any) -> None:
         super().__init__(**options)
-        self._guard, self._names, self._proxy_of = guard, names, proxy_of
+        self.connections = connections
+        self.idle: IdleConnections[Connection] = IdleConnections(watch.limits, self._drop, self._loop)
         self._connect_seconds = watch.limits.connect
-        self._most_idle = watch.limits.most_idle
-        self._factory = functools.partial(Connection, self._loop, watch)  # type: ignore[assignment]
+        self._factory = functools.partial(Connection, self._loop, watch, self)  # type: ignore[assignment]
 
     async def _wrap_create_connection(
         self, *args: Any, addr_infos: list[Any], req: aiohttp.ClientRequest, **options: Any
     ) -> tuple[asyncio.Transport, ResponseHandler]:
-        """A connection to one of these addresses: as aiohttp makes it, or through a proxy's tunnel."""
-        proxy = self._proxy_of(req.url.raw_authority) if self._proxy_of is not None else None
-        if proxy is None:
-            return await super()._wrap_create_connection(*args, addr_infos=addr_infos, req=req, **options)
-        targets = [str(info[4][0]) for info in addr_infos]
-        async with asyncio.timeout(self._connect_seconds):
-            sock, target = await tunnel(proxy, targets, int(addr_infos[0][4][1]), self._guard, self._names)
-        transport, protocol = await self._wrap_existing_connection(*args, req=req, sock=sock, **options)
-        assert isinstance(protocol, Connection)
-        protocol.address = target if address_of(target) is not None or ":" in target else ""
-        return transport, protocol
+        """A connection to one of these addresses."""
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                protocol = await self.connections.connect(
+                    cast(Callable[[], Connection], self._factory),
+                    req.url.raw_authority,
+                    int(addr_infos[0][4][1]),
+                    [str(info[4][0]) for info in addr_infos],
+                    options["server_hostname"] or "",
+                )
+        except ssl.SSLError as error:
+            raise aiohttp.ClientConnectorSSLError(req.connection_key, error) from error
+        except OSError as error:
+            if isinstance(error, TimeoutError) and error.errno is None:
+                raise
+            raise aiohttp.ClientConnectorError(req.connection_key, error) from error
+        if protocol.transport is None:
+            raise aiohttp.ClientConnectorError(req.connection_key, ConnectionResetError("closed at once"))
+        return protocol.transport, protocol
+
+    async def _get(self, key: ConnectionKey, traces: Any) -> Lease | None:
+        """An idle connection, or none."""
+        self.idle.take(_origin(key))
+        return await super()._get(key, traces)
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        """A connection becomes idle, or is closed. Keys stand in the order in which theirs became idle."""
+        """A connection becomes idle, or is closed."""
         super()._release(key, protocol, should_close=should_close)
-        idle = self._conns
-        if len(idle) > self._most_idle:
-            for old, _ in idle.pop(next(iter(idle))):
-                old.close()
-        elif key in idle and len(idle[key]) > 1:
-            idle[key].popleft()[0].close()
+        if key in self._conns and isinstance(protocol, Connection) and self._conns[key][-1][0] is protocol:
+            protocol.key, origin = key, _origin(key)
+            self.idle.add(origin, protocol)
+            if protocol.patience:
+                self.idle.note_patience(origin, protocol.patience)
+
+    def lose(self, protocol: Connection) -> None:
+        """A connection is gone."""
+        if protocol.key is not None:
+            self.idle.lose(_origin(protocol.key), protocol)
+
+    def _drop(self, protocol: Connection) -> None:
+        """Close an idle connection."""
+        if protocol.key is not None:
+            rest = [pair for pair in self._conns.pop(protocol.key, ()) if pair[0] is not protocol]
+            if rest:
+                self._conns[protocol.key].extend(rest)
+        protocol.close()
+
+
+def _origin(key: ConnectionKey) -> str:
+    """https://host:port of a connection, without a default port."""
+    port = "" if key.port in (None, 443 if key.is_ssl else 80) else f":{key.port}"
+    return f"http{'s' if key.is_ssl else ''}://{key.host}{port}"
 
 
 class _AllowedAddresses(AbstractResolver):
@@ -318,24 +365,20 @@ class AiohttpClient:
     ) -> None:
         """patience: share of the deadlines that a host (host[:port]) is allowed now. tape_of: what records an answer,
         None where it is not kept."""
-        check_tls(tls)
         self.guard = guard
         self.resolver = resolver
         self.limits = limits
         self.watch = ConnectionWatch(limits, patience, tape_of)
+        self._connector = _AiohttpConnector(
+            self.watch,
+            Connector(guard, resolver, tls, proxy_of),
+            resolver=_AllowedAddresses(resolver),
+            use_dns_cache=False,
+            limit=0,
+            keepalive_timeout=2 * limits.longest_idle,  # ours ends before
+        )
         self._session = aiohttp.ClientSession(
-            connector=_Connector(
-                self.watch,
-                guard,
-                resolver,
-                proxy_of,
-                resolver=_AllowedAddresses(resolver),
-                socket_factory=guard.socket_factory,
-                use_dns_cache=False,
-                limit=0,
-                keepalive_timeout=limits.idle,
-                ssl=tls if tls is not None else True,
-            ),
+            connector=self._connector,
             timeout=aiohttp.ClientTimeout(total=None, connect=2 * limits.connect, sock_connect=limits.connect),
             response_class=_Response,
             headers=request_headers(user_agent, contact),
@@ -377,7 +420,12 @@ class AiohttpClient:
             raise TheirError("upgrade", "101 without having been asked")
         return reply
 
+    def expect(self, host: str, seconds: float) -> None:
+        """The next request to `host` (authority) comes in so many seconds; infinite: nobody knows of one."""
+        self._connector.idle.expect(host, seconds)
+
     async def close(self) -> None:
         """Close every connection; what is still being read ends as `disconnect`. The resolver is its owner's."""
         self.watch.close()
+        self._connector.idle.close()
         await self._session.close()

@@ -1,19 +1,23 @@
 """One request and its answer: what they may take, who is late, and how the fast client's answer waits for its reader.
 
-One timer per client, the ConnectionWatch, looks at all exchanges: who is late ends with a failure class.
+One timer per client, the ConnectionWatch, looks at all exchanges: who is late ends with a failure class. Between two
+answers a connection is one of IdleConnections.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from xyro.decode import Caps
 from xyro.tape import Tape
 from xyro.wire.errors import TheirError
 
+C = TypeVar("C")
 BUFFER = 128 * 1024
 """Bytes of a body that wait for us before its connection is paused."""
 
@@ -42,11 +46,123 @@ class ClientLimits:
     max_headers: int = 256
     idle: float = 15.0
     """a connection is kept for the next page of its host ..."""
-    most_idle: int = 256
-    """... and so many are: one a host, those used last"""
+    longest_idle: float = 60.0
+    """... and for so long where that page is due by then"""
+    most_idle: int = 1024
+    """connections that are kept, one a host: those whose hosts' next pages are due first, then those used last"""
 
 
 DEFAULT_LIMITS = ClientLimits()
+ORIGINS = 16_384
+"""whose servers are known to close idle connections, and when: those heard of last"""
+DOUBT = 1.0
+"""seconds before and after that moment, at most a quarter of the time until then, in which nothing is sent: the server
+may be closing the connection"""
+_KEEP_ALIVE = re.compile(r"(?:^|,)\s*timeout\s*=\s*(\d{1,6})\b", re.ASCII | re.IGNORECASE).search
+
+
+def keep_alive(header: str) -> float:
+    """Seconds after which a server closes an idle connection, by its header Keep-Alive; 0: it does not say."""
+    found = _KEEP_ALIVE(header) if header else None
+    return float(found[1]) if found else 0.0
+
+
+@dataclass(slots=True)
+class _Idle(Generic[C]):
+    connection: C
+    since: float
+    due: float = math.inf
+    """when the next page of its host is due; infinite: nobody knows of one"""
+
+
+class IdleConnections(Generic[C]):
+    """The idle connections of one client, one an origin (https://host:port), each of which is an open file.
+
+    A server that closes an idle connection says when by its header Keep-Alive, or shows it by doing so. Shortly before
+    that moment a request would cross its farewell; after it a connection that is still open is as good as before.
+
+    Who fills it: the client, with connections whose answer is over. Who empties it: requests, servers, the timer. What
+    bounds it: `most_idle`; the hosts whose next pages are due last give way.
+    """
+
+    def __init__(self, limits: ClientLimits, close: Callable[[C], None], loop: asyncio.AbstractEventLoop) -> None:
+        self._limits = limits
+        self._close = close
+        self._loop = loop
+        self._idle: dict[str, _Idle[C]] = {}
+        """in the order in which they became idle"""
+        self._patience: dict[str, float] = {}
+        """origin -> seconds after which its server closes an idle connection"""
+        self._tick = min(limits.idle / 8, 1.0)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._idle)
+
+    def add(self, origin: str, connection: C) -> None:
+        """The connection to an origin becomes idle; an older one of it is closed."""
+        self._end(origin)
+        if len(self._idle) >= self._limits.most_idle:  # some at once, for they are looked for among all
+            last = sorted(self._idle, key=lambda name: self._idle[name].due, reverse=True)
+            for name in last[: self._limits.most_idle // 16 + 1]:
+                self._end(name)
+        self._idle[origin] = _Idle(connection, self._loop.time())
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._tick, self._look)
+
+    def take(self, origin: str) -> C | None:
+        """A connection for a request, no longer idle. One that its server may be closing just now is closed."""
+        idle = self._idle.get(origin)
+        if idle is None:
+            return None
+        patience = self._patience.get(origin)
+        if patience is not None and abs(self._loop.time() - idle.since - patience) <= min(DOUBT, patience / 4):
+            self._end(origin)
+            return None
+        del self._idle[origin]
+        return idle.connection
+
+    def expect(self, host: str, seconds: float) -> None:
+        """The next page of `host` (authority) is due in so many seconds; infinite: none is known of."""
+        for origin in ("https://" + host, "http://" + host):
+            idle = self._idle.get(origin)
+            if idle is not None:
+                due = self._loop.time() + seconds
+                idle.due = due if due < idle.since + self._patience.get(origin, math.inf) else math.inf
+
+    def note_patience(self, origin: str, seconds: float) -> None:
+        """The server of an origin closes idle connections after so many seconds."""
+        self._patience.pop(origin, None)
+        self._patience[origin] = seconds
+        if len(self._patience) > ORIGINS:
+            del self._patience[next(iter(self._patience))]
+
+    def lose(self, origin: str, connection: C) -> None:
+        """A connection is gone: if it was idle, its server has closed it."""
+        idle = self._idle.get(origin)
+        if idle is not None and idle.connection is connection:
+            del self._idle[origin]
+            self.note_patience(origin, self._loop.time() - idle.since)
+
+    def close(self) -> None:
+        """Close all; no timer runs any more."""
+        for origin in list(self._idle):
+            self._end(origin)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end(self, origin: str) -> None:
+        if (idle := self._idle.pop(origin, None)) is not None:
+            self._close(idle.connection)
+
+    def _look(self) -> None:
+        """Close those that have been idle for long enough."""
+        limits, now = self._limits, self._loop.time()
+        for origin, idle in list(self._idle.items()):
+            awaited = idle.due <= idle.since + limits.longest_idle
+            if now - idle.since >= (limits.longest_idle if awaited else limits.idle):
+                self._end(origin)
+        self._timer = self._loop.call_later(self._tick, self._look) if self._idle else None
 
 
 class WatchedConnection(Protocol):

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import ssl
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from aiohappyeyeballs import start_connection
 from httptools import HttpParserError, HttpParserInvalidStatusError, HttpResponseParser
 
-from xyro.exchange import BUFFER, DEFAULT_LIMITS, ClientLimits, ConnectionWatch, FastReply
-from xyro.guard import Guard, GuardRules, family_of, split_authority
+from xyro.connector import ConnectedProtocol, Connector, TlsPlace
+from xyro.exchange import BUFFER, DEFAULT_LIMITS, ClientLimits, ConnectionWatch, FastReply, IdleConnections, keep_alive
+from xyro.guard import Guard, GuardRules, split_authority
 from xyro.headers import READ_HEADERS, one_length
-from xyro.page_client import check_tls, connect_failure, request_headers, short
-from xyro.proxy import ProxyOf, tunnel
+from xyro.page_client import connect_failure, request_headers
+from xyro.proxy import ProxyOf
 from xyro.resolver import Resolver
 from xyro.tape import Tape
 from xyro.wire.errors import TheirError
-from xyro.wire.urls import address_of
+from xyro.wire.text import short
 
-STAGGER = 0.25
-"""Seconds after which the next address of a host is tried beside the first (RFC 8305)."""
 PACKETS = 512
 """A head that tells its length twice is put together from at most so many packets."""
 _NAMES = {name.lower().encode(): name for name in READ_HEADERS}
@@ -60,16 +57,16 @@ class _RefusedHead(Exception):
     """Ends the parser's work out of a callback; the connection's `complaint` says why."""
 
 
-class FastConnection(asyncio.Protocol):
+class FastConnection(ConnectedProtocol):
     """One TCP connection. While `reply` is None it is idle."""
 
     def __init__(self, client: FastClient, origin: str) -> None:
         self.loop = client.loop
         self.origin = origin
+        self.place: TlsPlace | None = None
         self.address = ""
         self.rules: GuardRules = client.guard.rules
         """the guard's, when the address was judged last"""
-        self.idle_since = 0.0
         self.reusable = False
         self.reply: FastReply | None = None
         self._client = client
@@ -179,7 +176,7 @@ class FastConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._client.forget(self)
+        self._client.idle.lose(self.origin, self)
         reply = self.reply
         if reply is None:
             return
@@ -260,6 +257,10 @@ class FastConnection(asyncio.Protocol):
         reply.announced = int(length) if length.isdigit() else 0
         reply.framed = coding[-1].rpartition(",")[2].strip().lower() == "chunked" if coding else bool(length)
         self.reusable = self._parser.should_keep_alive()
+        if self.place is not None and self._requests == 1 and self._transport is not None:
+            self._client.connector.note_session(self.place, self._transport)
+        if "Keep-Alive" in reply.headers and (seconds := keep_alive(reply.headers["Keep-Alive"])):
+            self._client.idle.note_patience(self.origin, seconds)
         reply.status = status
         reply.headed = True
         reply.head = []
@@ -303,22 +304,17 @@ class FastClient:
         tape_of: Callable[[], Tape] | None = None,
         proxy_of: ProxyOf | None = None,
     ) -> None:
-        check_tls(tls)
-        self._proxy_of = proxy_of
         self.guard = guard
         self.resolver = resolver
         self.limits = limits
         self.loop = asyncio.get_running_loop()
         self.watch = ConnectionWatch(limits, patience)
         self._tape_of = tape_of
-        self._tls = tls
+        self.connector = Connector(guard, resolver, tls, proxy_of)
         every = request_headers(user_agent, contact)
         self._lines = _lines(every)
         self._lines_but_accept = _lines({name: value for name, value in every.items() if name != "Accept"})
-        self._idle: dict[str, FastConnection] = {}
-        """by origin, in the order in which they became idle: each is an open file, and a crawl meets hundreds of hosts
-        a second"""
-        self._timer: asyncio.TimerHandle | None = None
+        self.idle = IdleConnections(limits, FastConnection.abort, self.loop)
         self._closed = False
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> FastReply:
@@ -332,12 +328,12 @@ class FastClient:
             raise TheirError(kind, "refused before any contact")
         return await self._send("POST", url, self._lines + _lines({**headers, "Content-Length": str(len(body))}), body)
 
+    def expect(self, host: str, seconds: float) -> None:
+        self.idle.expect(host, seconds)
+
     async def close(self) -> None:
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        for connection in list(self._idle.values()):
-            connection.abort()
+        self.idle.close()
         self.watch.fail_all("disconnect")
         self.watch.close()
         await asyncio.sleep(0)  # lets them close their sockets
@@ -365,23 +361,11 @@ class FastClient:
         """A connection becomes idle, or is closed."""
         if self._closed:
             connection.abort()
-            return
-        if other := self._idle.pop(connection.origin, None):
-            other.abort()
-        connection.idle_since = self.loop.time()
-        self._idle[connection.origin] = connection
-        if len(self._idle) > self.limits.most_idle:
-            self._idle.pop(next(iter(self._idle))).abort()
-        if self._timer is None:
-            self._timer = self.loop.call_later(self.limits.idle, self._expire)
-
-    def forget(self, connection: FastConnection) -> None:
-        """A connection is gone."""
-        if self._idle.get(connection.origin) is connection:
-            del self._idle[connection.origin]
+        else:
+            self.idle.add(connection.origin, connection)
 
     def _idle_connection(self, name: str, origin: _Origin) -> FastConnection | None:
-        connection = self._idle.pop(name, None)
+        connection = self.idle.take(name)
         if connection is None or not connection.is_open:
             return None
         if connection.rules is not self.guard.rules:
@@ -390,17 +374,6 @@ class FastClient:
                 connection.abort()
                 return None
         return connection
-
-    def _expire(self) -> None:
-        self._timer = None
-        now = self.loop.time()
-        for name, connection in list(self._idle.items()):
-            rest = connection.idle_since + self.limits.idle - now
-            if rest > 0:
-                self._timer = self.loop.call_later(rest, self._expire)
-                return
-            del self._idle[name]
-            connection.abort()
 
     # -- new connections -----------------------------------------------------------------------------------------
 
@@ -411,7 +384,13 @@ class FastClient:
             async with asyncio.timeout(2 * limits.connect):
                 addresses = await self.resolver.allowed(origin.host, origin.port)
                 async with asyncio.timeout(limits.connect):
-                    connection = await self._connected(name, origin, addresses)
+                    connection = await self.connector.connect(
+                        lambda: FastConnection(self, name),
+                        origin.authority,
+                        origin.port,
+                        addresses,
+                        origin.host.strip("[]") if origin.secure else "",
+                    )
         except TimeoutError as error:
             raise TheirError("connect-timeout") from error
         except (OSError, RuntimeError, ValueError) as error:  # of uvloop the second, of a name for TLS the third
@@ -420,42 +399,6 @@ class FastClient:
             connection.abort()
             raise TheirError("disconnect", "the client was closed")
         return connection
-
-    async def _socket(self, origin: _Origin, addresses: list[str]) -> tuple[socket.socket, str]:
-        """A socket that is connected, and the address that it leads to, empty where that is the socket's own."""
-        if self._proxy_of is not None and (proxy := self._proxy_of(origin.authority)) is not None:
-            return await tunnel(proxy, addresses, origin.port, self.guard, self.resolver)
-        infos = [
-            (family_of(address), socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, origin.port))
-            for address in addresses
-        ]
-        sock = await start_connection(
-            infos, happy_eyeballs_delay=STAGGER, interleave=1, loop=self.loop, socket_factory=self.guard.socket_factory
-        )
-        return sock, ""
-
-    async def _connected(self, name: str, origin: _Origin, addresses: list[str]) -> FastConnection:
-        sock, target = await self._socket(origin, addresses)
-        try:
-            _, connection = await self.loop.create_connection(
-                lambda: FastConnection(self, name),
-                sock=sock,
-                ssl=self._context() if origin.secure else None,
-                server_hostname=origin.host.strip("[]").rstrip(".") if origin.secure else None,
-            )
-        except BaseException:
-            sock.close()
-            raise
-        if target:
-            connection.address = target if address_of(target) is not None or ":" in target else ""
-        return connection
-
-    def _context(self) -> ssl.SSLContext:
-        """The judge of certificates; the system's authorities take a while to load."""
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-            self._tls.set_alpn_protocols(["http/1.1"])
-        return self._tls
 
 
 def _lines(headers: Mapping[str, str]) -> str:

@@ -124,6 +124,11 @@ class FetchQueue:
         entry = self._hosts.get(host)
         return entry.orders if entry is not None else 0
 
+    def next_read(self, host: str) -> float:
+        """The moment from which the next order of `host` may be read; infinite: there is none, or it is held."""
+        entry = self._hosts.get(host)
+        return entry.ready_at if entry is not None and entry.orders and not entry.paused else math.inf
+
     def hosts(self) -> int:
         """Hosts remembered: with orders, out, held, or with a floor that has not passed."""
         return len(self._hosts)
@@ -137,9 +142,12 @@ class FetchQueue:
         """Return the kind of a host by its standing."""
         return kind_of(self.standing.get(host, NOTHING))
 
-    def put(self, order: FetchOrder, host: str) -> None:
-        """Queue `order` behind its host's other orders of its level."""
-        self._add(order, self._host(host), front=False)
+    def put(self, order: FetchOrder, host: str) -> bool:
+        """Queue `order` behind its host's other orders of its level. True: it is the first of a host that was read
+        lately and has none out, so `next_read` is another moment now."""
+        entry = self._host(host)
+        self._add(order, entry, front=False)
+        return entry.orders == 1 and not entry.busy and entry.ready_at > -math.inf
 
     def put_first(self, order: FetchOrder, host: str) -> None:
         """Queue `order` before its host's other orders of its level."""

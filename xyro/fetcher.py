@@ -9,8 +9,7 @@ The steps of `fetch`, each of which may end it with a failure class (xyro/failur
 4. the body, decoded: the links of HTML are found while it arrives and it is forgotten; XML and DTD are kept whole.
 
 A body that ends early (`truncated`) or is cut at our cap (`too-large`) keeps its links but has no signature. Where a
-header stands twice, the first one counts. Nothing here waits, retries or follows: that is the
-pool's and the page node's business.
+header stands twice, the first one counts. Nothing here waits, retries or follows: that is for pool and page node.
 """
 
 from __future__ import annotations
@@ -133,6 +132,9 @@ class Fetcher:
     def knows(self, url: str) -> bool:
         """Tell whether `address` has its answer without asking a name server."""
         return self._client.resolver.knows(host_of(url))
+
+    def expect(self, host: str, seconds: float) -> None:
+        self._client.expect(host, seconds)
 
     def known_for(self, url: str) -> float:
         """Seconds for which `address` has its answer without asking a name server."""

@@ -15,8 +15,8 @@ from xyro.wire.messages import FetchOrder
 
 READ_HEADERS: Final = (
     *("Accept-Signature", "Age", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Type", "Date"),
-    *("ETag", "Expires", "Link", "Last-Modified", "Location", "Retry-After", "Transfer-Encoding", "X-Robots-Tag"),
-    *("cf-mitigated", "x-amzn-waf-action", "x-vercel-mitigated"),
+    *("ETag", "Expires", "Keep-Alive", "Link", "Last-Modified", "Location", "Retry-After", "Transfer-Encoding"),
+    *("X-Robots-Tag", "cf-mitigated", "x-amzn-waf-action", "x-vercel-mitigated"),
 )
 """All headers that anything here asks for: fast_client.py keeps no others."""
 DAY = 86_400.0

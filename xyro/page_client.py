@@ -88,6 +88,9 @@ class PageClient(Protocol):
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
         """Send POST `url` with a body, as `get`: notices to subscribers, requests to WebSub hubs."""
 
+    def expect(self, host: str, seconds: float) -> None:
+        """The next request to `host` (authority) comes in so many seconds; infinite: nobody knows of one."""
+
     async def close(self) -> None:
         """Close every connection; what is still being read ends as `disconnect`."""
 
@@ -112,8 +115,3 @@ def connect_failure(error: Exception, *, secure: bool) -> str:
     if isinstance(error, ssl.SSLError) or (secure and number in _HUNG_UP):
         return "tls"
     return _KINDS_OF_ERRNO.get(number or 0, "connect-failed")
-
-
-def short(error: BaseException) -> str:
-    """An exception as one line for the log."""
-    return f"{type(error).__name__}: {error}"[:300]

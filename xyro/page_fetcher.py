@@ -36,3 +36,7 @@ class PageFetcher(Protocol):
     async def address(self, url: str) -> str:
         """The IP that the URL's host resolves to (cached), empty where it cannot be resolved."""
         ...
+
+    def expect(self, host: str, seconds: float) -> None:
+        """The next request to `host` (authority) comes in so many seconds; infinite: none is queued."""
+        ...

@@ -124,8 +124,8 @@ class Pool:
                 self._queue.postpone(host, now + order.not_before - wall)
             if order.raised:
                 self._raise(order, host)
-            else:
-                self._queue.put(order, host)
+            elif self._queue.put(order, host):
+                self._fetcher.expect(host, self._queue.next_read(host) - now)
         self._fill()
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Posted:
@@ -256,7 +256,9 @@ class Pool:
                     asked = await self._handle(host, order)
                 finally:
                     self.slots.leave(host)
-                if not asked:
+                if asked:
+                    self._fetcher.expect(host, self._queue.next_read(host) - self._clock.monotonic())
+                else:
                     await asyncio.sleep(0)  # thousands of refused orders in a row must not stop the loop
                 job = self._pop() if self._running and self._may_read() else None
                 if job is None:
@@ -319,15 +321,14 @@ class Pool:
             self._queue.release(host, now)
             return False
         turn = self._politeness.servers.claim(host, address, now)
-        if turn <= now and state is None:
+        if turn > now:
+            self._queue.give_back(self._unread.pop(host), host, turn)
+            return False
+        if state is None:
             await self._read_robots(host, origin, address)
-            return True
-        order = self._unread.pop(host)  # it may have been raised
-        if turn <= now and state is not None:
-            await self._read_page(host, order, address, state)
-            return True
-        self._queue.give_back(order, host, turn)
-        return False
+        else:  # the order may have been raised
+            await self._read_page(host, self._unread.pop(host), address, state)
+        return True
 
     async def _read_robots(self, host: str, origin: str, address: str) -> None:
         self._politeness.begin(host)
@@ -366,8 +367,7 @@ class Pool:
             state = self._robots.learn(origin, answer, now)
             answer.status = status
             self._hops.end(origin)
-        ready_at = self._leave(host, address, answer, state if host == home else own, now, failed)
-        self._queue.release(host, ready_at)
+        self._queue.release(host, self._leave(host, address, answer, state if host == home else own, now, failed))
         if hop is None and host != home and (delay := state.rules.crawl_delay):
             self._queue.postpone(home, self._politeness.slow_down(home, now, delay))
         self.counters.robots_reads += 1

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Final
 
 from xyro.guard import Guard, is_local_name
-from xyro.page_client import short
 from xyro.resolver import Resolver
 from xyro.site_entries import Proxy
 from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, TheirError
+from xyro.wire.text import short
 from xyro.wire.urls import address_of
 
 HEAD: Final = 16_384

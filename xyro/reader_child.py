@@ -101,6 +101,9 @@ class ReaderChild(asyncio.Protocol):
         elif verb == frames.SIGN:
             if self._fetcher is not None:
                 self._fetcher.sign(*values)
+        elif verb == frames.EXPECT:
+            if self._fetcher is not None:
+                self._fetcher.expect(*values)
         elif verb == frames.PATIENCE:
             self._patience = values[0]
         elif verb == frames.OPTIONS:

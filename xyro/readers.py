@@ -125,6 +125,10 @@ class ReaderProcess(asyncio.Protocol):
         """`Fetcher.sign`; a process that just starts is told with the next challenge."""
         self._write(0, frames.SIGN, host)
 
+    def expect(self, host: str, seconds: float) -> None:
+        """`Fetcher.expect`."""
+        self._write(0, frames.EXPECT, host, seconds)
+
     async def close(self) -> None:
         """End the process; nobody asks any more."""
         self._life.cancel()
@@ -280,6 +284,10 @@ class Readers:
     def sign(self, host: str) -> None:
         """`Fetcher.sign`, in the reader of the host."""
         self._process_of(f"http://{host}/").sign(host)
+
+    def expect(self, host: str, seconds: float) -> None:
+        """`Fetcher.expect`, in the reader of the host."""
+        self._process_of(f"http://{host}/").expect(host, seconds)
 
     def knows(self, url: str) -> bool:
         """Tell whether `address` has its answer without asking a name server, as far as was heard here."""

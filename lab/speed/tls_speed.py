@@ -41,6 +41,8 @@ PARTS = {
     "xyro.hrefs": "links",
     "xyro.fast_client": "connections, TLS",
     "xyro.client": "connections, TLS",
+    "xyro.connector": "connections, TLS",
+    "xyro.tls_transport": "connections, TLS",
     "xyro.exchange": "connections, TLS",
     "aiohttp.connector": "connections, TLS",
 }

@@ -14,6 +14,18 @@ STORE = 8
 PLENTY = 65_536
 
 
+IDLE = 4
+"""idle connections for each that is read from"""
+
+
+def idle_connections(concurrency: int, processes: int = 1) -> int:
+    """Most idle connections of each of the processes that read. Over TLS one takes some 50 kB, and spares a
+    handshake. Half of the files that the system allows are for others."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    room = PLENTY if hard == resource.RLIM_INFINITY else hard
+    return max(concurrency, min(IDLE * concurrency, room // 2)) // max(processes, 1) or 1
+
+
 def make_room(settings: Settings, partitions: int) -> None:
     """Ask the system for what a crawl with these settings opens at most. InputError: it may not have as many."""
     needed = 2 * settings.fetch.concurrency + STORE * partitions + OURS

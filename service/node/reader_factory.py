@@ -19,6 +19,7 @@ from xyro.politeness import Manners
 from xyro.proxy import context_with
 from xyro.reader import ReaderOptions
 from xyro.request_signing import signing_options
+from xyro.service.node.open_files import idle_connections
 from xyro.service.node.site_factory import site_options
 from xyro.site_entries import private_names, signatures
 from xyro.text_libraries import extractor_of
@@ -38,7 +39,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
         slow_bytes=fetch.min_throughput,
         body=Caps(size=fetch.max_body, ratio=int(fetch.max_ratio)),
         wire=2 * fetch.max_body,
-        most_idle=fetch.concurrency,
+        most_idle=idle_connections(fetch.concurrency, processes_of(fetch)),
     )
     return ReaderOptions(
         user_agent=user_agent_of(fetch),

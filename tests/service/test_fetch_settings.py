@@ -147,7 +147,7 @@ def test_name_servers_are_those_that_names_are_looked_up_at():
 
 def test_concurrency_bounds_the_reads_and_the_connections():
     chosen = options_of(options(fetch__concurrency=3), frozenset(), 50.0)
-    assert (chosen.concurrency, chosen.limits.most_idle) == (3, 3)
+    assert (chosen.concurrency, chosen.limits.most_idle) == (3, 12)
 
 
 # [politeness]: seconds from the end of a read to the next one of its host

@@ -3,8 +3,11 @@ that was lowered cannot be raised again."""
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
+
+from xyro.service.node.open_files import PLENTY, idle_connections
 
 SCRIPT = """
 import resource, sys
@@ -35,6 +38,12 @@ def said(soft: int, hard: int, concurrency: int) -> str:
 def test_the_limit_is_raised_as_far_as_it_may_be() -> None:
     assert said(256, 4_000, 256) == "(4000, 4000)\n"
     assert said(1_024, 1_024, 256) == "(1024, 1024)\n"
+
+
+def test_idle_connections_leave_half_of_the_files_to_others() -> None:
+    hard = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], PLENTY)
+    assert idle_connections(10) == 40 and idle_connections(10, processes=4) == 10
+    assert idle_connections(hard) == hard and idle_connections(hard // 4) == hard // 2
 
 
 def test_connections_that_cannot_be_had_are_refused_with_a_sentence() -> None:

@@ -886,3 +886,24 @@ async def test_answers_of_few_bytes_show_that_others_are_read(monkeypatch: pytes
         counts.append(len(notes))
     await fetched(says(b""), limits=QUICK)
     assert [*counts, len(notes)] == [1, 1, 1]
+
+
+async def test_a_connection_whose_host_is_read_soon_is_kept_for_that() -> None:
+    """The other host's is closed meanwhile."""
+    limits = dataclasses.replace(QUICK, idle=0.1)
+    ends = asyncio.Queue[str]()
+
+    async def script(talk: Talk) -> None:
+        await talk.say(page(b"<p>"))
+        if talk.path == "/other":
+            await talk.reader.read(1)
+            ends.put_nowait(talk.path)
+
+    async with serving(script) as server, serving(script) as other, reading(limits) as fetcher:
+        assert (await fetcher.fetch(order(server.url + "/"))).error == ""
+        fetcher.expect(server.url.removeprefix("http://"), 5.0)
+        assert (await fetcher.fetch(order(other.url + "/other"))).error == ""
+        async with asyncio.timeout(10):
+            assert await ends.get() == "/other"
+        assert (await fetcher.fetch(order(server.url + "/"))).error == ""
+    assert (server.connections, other.connections) == (1, 1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -60,6 +61,8 @@ class Script:
         """names whose servers do not answer"""
         self.looking = self.most_looking = 0
         self.signed: list[str] = []
+        self.expected: dict[str, float] = {}
+        """host -> when its next read is due, as was said last"""
 
     def good(self, status: int = 200, **more: object) -> Answer:
         return Answer(self.clock.time(), self.clock.time(), 0.0, status, **more)  # type: ignore[arg-type]
@@ -77,6 +80,9 @@ class Script:
 
     def sign(self, host: str) -> None:
         self.signed.append(host)
+
+    def expect(self, host: str, seconds: float) -> None:
+        self.expected[host] = self.clock.monotonic() + seconds
 
     def knows(self, url: str) -> bool:
         return host_of(url) not in self.silent
@@ -267,6 +273,22 @@ async def test_delays_are_counted_from_the_end_of_the_last_read() -> None:
             (7.0, "http://h/1"),
             (9.0, "http://h/2"),
         ]
+
+
+async def test_the_fetcher_hears_when_a_host_is_read_next() -> None:
+    async with Bench(Manners.fixed(4.0)).running() as bench:
+        began, expected = bench.clock.monotonic(), bench.script.expected
+        await bench.read(*pages("h", 2))
+        assert expected == {"h": began + 4.0}  # robots.txt is read, the first page comes next
+        await bench.pass_time(4.0)
+        assert bench.told == [0] and expected == {"h": began + 8.0}
+        await bench.pass_time(4.0)
+        assert bench.told == [0, 1] and expected == {"h": math.inf}
+        await bench.read(*pages("h", 1, 2))
+        assert expected == {"h": began + 12.0}
+        bench.pool.hold("h")
+        bench.pool.submit(pages("i", 1, 3))
+        assert "i" not in expected  # it has no connection yet
 
 
 async def test_the_longer_the_read_the_longer_the_rest() -> None:
