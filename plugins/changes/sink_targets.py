@@ -14,6 +14,9 @@ import hashlib
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from xyro.plugins.changes.sink_files import SinkFiles
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 600.0
 """seconds until a POST is answered, the delay of its host included"""
+GRACE = 10.0
+"""seconds that an orderly end waits for a delivery: as long again as for reads"""
 TEMPORARY = 75
 """exit code of a command that wants to be asked again (EX_TEMPFAIL of sysexits.h)"""
 LATER = (408, 425, 429)
@@ -50,6 +55,9 @@ class DeliveryOutcome(NamedTuple):
 class SinkTarget(Protocol):
     """Takes changes."""
 
+    grace: float
+    """seconds that a delivery which is on its way has when the crawl ends in order"""
+
     async def begin(self, row: SinkRow | None) -> None:
         """Go on behind what is stored of the sink; None: it is a new one. OSError: the disk failed."""
 
@@ -65,6 +73,8 @@ class SinkTarget(Protocol):
 
 class StatelessTarget:
     """A target that remembers nothing: the position of its sink says it all."""
+
+    grace = GRACE
 
     async def begin(self, row: SinkRow | None) -> None:
         """Nothing is open between two deliveries, or can be opened then."""
@@ -105,6 +115,8 @@ class FileTarget(StatelessTarget):
 
 class WebhookTarget(StatelessTarget):
     """A URL that gets {"sink", "changes"} by POST."""
+
+    grace = 0.0  # its request had its time with the reads under way; one whose turn had not come is not sent any more
 
     def __init__(self, name: str, url: str, secret: str, post: Post, now: Callable[[], float]) -> None:
         self._name = name
@@ -154,7 +166,7 @@ class PluginTarget(StatelessTarget):
     """A callable of an installed package that gets a list of changes, in a thread.
 
     What it raises, and what takes longer than `patience` seconds, has not been delivered. A call that hangs cannot be
-    ended: nothing more is delivered until it returns.
+    ended: nothing more is delivered until it returns. The end of the process does not wait for it.
     """
 
     def __init__(self, take: Callable[[list[dict[str, Any]]], object], patience: float = PATIENCE) -> None:
@@ -165,12 +177,31 @@ class PluginTarget(StatelessTarget):
     async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
         if self._call is not None and not self._call.done():
             return DeliveryOutcome("the plug-in has not returned from an earlier call", again=self._patience)
-        self._call = asyncio.ensure_future(asyncio.to_thread(self._take, [dict(line) for line in lines]))
+        self._call = _in_daemon(partial(self._take, [dict(line) for line in lines]))
         done, _ = await asyncio.wait([self._call], timeout=self._patience)
         if not done:
             return DeliveryOutcome("timeout")
         error = self._call.exception()
         return DeliveryOutcome(repr(error)[:200] if error is not None else "")
+
+    async def close(self) -> None:
+        if self._call is not None:
+            self._call.cancel()  # nobody is told when it returns
+
+
+def _in_daemon(call: Callable[[], object]) -> asyncio.Future[object]:
+    """Call in a thread that does not hold the end of the process up."""
+    result: Future[object] = Future()
+    result.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:
+            result.set_exception(error)
+
+    Thread(target=run, name="sink", daemon=True).start()
+    return asyncio.wrap_future(result)
 
 
 def signing_key(secret: str) -> bytes:

@@ -2,10 +2,10 @@
 
 A sink holds nobody up. It reads the stored stream (change_stream.py) behind its position, delivers some changes, and
 stores the position once they were taken: what was on its way when a process was killed is delivered again, the same
-numbers with the same content; an orderly end waits LEAVE seconds for it. One that fails is tried again, later each
-time, and lags; the stream's bound of bytes bounds what waits for it: beyond it the oldest changes go, and it is given
-one record of the gap when it is back. What it refuses `attempts` times goes to a file of its own, with the reason, and
-the rest goes on.
+numbers with the same content; an orderly end waits for it (`grace` of its target). One that fails is tried again, later
+each time, and lags; the stream's bound of bytes bounds what waits for it: beyond it the oldest changes go, and it is
+given one record of the gap when it is back. What it refuses `attempts` times goes to a file of its own, with the
+reason, and the rest goes on.
 """
 
 from __future__ import annotations
@@ -54,8 +54,6 @@ STORED = 5.0
 """seconds after which a position is stored though nothing that was read fits the sink's condition"""
 SOONEST, LATEST = 1.0, 300.0
 """seconds until a delivery that failed is tried again; doubles each time"""
-LEAVE = 1.0
-"""seconds that a delivery under way has when the process stops"""
 FOLDER = "sinks"
 """folder of the data directory: changes that a sink refused"""
 DEAD_FILES = 4
@@ -158,17 +156,17 @@ class SinkDelivery:
         if self._under_way is None:
             return
         lines, delivery = self._under_way
-        await asyncio.wait([delivery], timeout=LEAVE)
+        await asyncio.wait([delivery], timeout=self._target.grace)
         if not delivery.done() or delivery.cancelled() or delivery.exception() is not None:
             delivery.cancel()
             await asyncio.gather(delivery, return_exceptions=True)
+            _log.warning("sink %s: the end did not wait for %d changes; they come again", self.table.name, len(lines))
             return
         outcome = delivery.result()
         if outcome.error:
             self.error, self.failures = outcome.error, self.failures + 1
-        if count := _taken(outcome, lines):  # no answer comes any more: the last commit has it
-            row = rows.pack(msgspec.structs.replace(self.row, **self._fields_behind(lines[:count])))
-            self._services.commands.post(HOME, StoreSink(0, self.table.name, row))
+        if count := _taken(outcome, lines):
+            await self._store(**self._fields_behind(lines[:count]))
 
     async def _begin(self) -> ChangeStream:
         """Take up its position; a new sink begins with the oldest change that is stored."""

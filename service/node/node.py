@@ -382,6 +382,7 @@ class Node:
         for resident in self._residents.values():
             if resident.frontier.room(NO_BOUND, self.clock.time()) < NO_BOUND:  # what is not read is not charged
                 self._give_back(resident)
+        await asyncio.gather(*(resident.stop_plugins() for resident in self._residents.values()))
         tasks = [*self._tasks, *(task for resident in self._residents.values() for task in resident.tasks)]
         for task in tasks:
             task.cancel()

@@ -36,6 +36,7 @@ class Resident:
     leaving: bool = False
     """it makes no orders any more"""
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    """of its loop, then of its plug-ins"""
 
     @property
     def number(self) -> int:
@@ -48,14 +49,23 @@ class Resident:
             task.add_done_callback(ended)
             self.tasks.append(task)
 
+    async def stop_plugins(self) -> None:
+        """End its plug-ins while its loop still commits what they store as they end."""
+        await _cancelled(self.tasks[1:])
+
     async def stop(self) -> None:
         """Commit what came in; nothing works on it afterwards."""
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.stop_plugins()
+        await _cancelled(self.tasks)
         await self.loop.drain(GRACE)
 
     def leased_hosts(self) -> list[str]:
         """Names of the hosts of which orders are out."""
         hosts = self.frontier.partition.hosts
         return [name for number, name in enumerate(hosts.names) if hosts.leased[number]]
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

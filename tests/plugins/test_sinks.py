@@ -176,7 +176,7 @@ async def test_a_webhook_that_is_dead_for_an_hour_gets_everything_when_it_is_bac
 
 @pytest.mark.parametrize(("seconds", "count"), [(0.1, 20), (5.0, 0)])
 async def test_an_orderly_end_waits_for_the_delivery_under_way_but_not_long(tmp_path, seconds, count):
-    """It is not delivered again afterwards."""
+    """It is not delivered again afterwards. One that hangs holds no process up."""
     began, released, taken = threading.Event(), threading.Event(), []
 
     def take(changes):
@@ -186,10 +186,12 @@ async def test_an_orderly_end_waits_for_the_delivery_under_way_but_not_long(tmp_
 
     rig = Rig(tmp_path / "d", SinkTable(name="s", url="http://127.0.0.1:1/", batch=20))
     rig.change(70)
-    rig.sinks.deliveries[0]._target = PluginTarget(take)
+    rig.sinks.deliveries[0]._target = target = PluginTarget(take)
+    target.grace = 1.0
     try:
         await rig.until(began.is_set)
         assert rig.row().delivered == count == len(taken)
+        assert all(thread.daemon for thread in threading.enumerate() if thread.name == "sink")
     finally:
         released.set()
     rig.restart()

@@ -73,6 +73,7 @@ def installed(tmp_path):
     points = tomllib.loads((ROOT / "examples" / "pyproject.toml").read_text())["project"]["entry-points"]
     (place / "clumsy.py").write_text(
         textwrap.dedent("""
+            import os, time
             import xyro
 
             def raises(page):
@@ -101,11 +102,16 @@ def installed(tmp_path):
 
             def take(changes):
                 raise OSError("the other end is gone")
+
+            def lists(changes):
+                time.sleep(1.5)
+                with open(os.environ["XYRO_LIST"], "a") as out:
+                    print(*(change["number"] for change in changes), sep="\\n", file=out)
         """)
     )
     points["xyro.values"] |= {"raises": "clumsy:raises", "hangs": "clumsy:hangs", "leaves": "clumsy:leaves"}
     points["xyro.parsers"] |= {"clumsy": "clumsy:parses"}
-    points["xyro.sinks"] |= {"gone": "clumsy:take"}
+    points["xyro.sinks"] |= {"gone": "clumsy:take", "lists": "clumsy:lists"}
     info = place / "xyro_examples-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: xyro-examples\nVersion: 1.0\n")
@@ -266,24 +272,27 @@ def test_a_plug_in_that_is_not_there_is_named_before_anything_is_done(installed,
 
 
 def test_a_sink_of_a_package_gets_each_change_once_and_one_that_fails_holds_nobody_up(installed, tmp_path):
-    settings = tmp_path / "sinks.toml"
-    settings.write_text(
-        "".join(f'[[sinks]]\nname = "{name}"\nplugin = "{name}"\nwait = 0.1\n' for name in ("count", "gone"))
-    )
-    counts = tmp_path / "counts.json"
+    settings, table = tmp_path / "sinks.toml", '[[sinks]]\nname = "{0}"\nplugin = "{0}"\nwait = 0.1\nbatch = 50\n'
+    settings.write_text("".join(map(table.format, ("count", "gone", "lists"))))
+    counts, listed = tmp_path / "counts.json", tmp_path / "list"
+    places = {"XYRO_COUNT": str(counts), "XYRO_LIST": str(listed)}
     with two_topics() as (entry, _):
         data = tmp_path / "data"
         options = ["--config", settings, "--data", data, "--max-pages", 100]
-        done = process("crawl", entry, *LOOPBACK, *options, XYRO_COUNT=str(counts), **installed)
+        done = process("crawl", entry, *LOOPBACK, *options, **places, **installed)
         assert done.returncode == 0, done.stderr
         # The rest of what a bounded crawl had no time for is delivered by the next process, which has some.
         again = [*options[:4], "--refresh", "--max-seconds", 3]
-        done = process("crawl", *LOOPBACK, *again, XYRO_COUNT=str(counts), **installed)
+        done = process("crawl", *LOOPBACK, *again, **places, **installed)
         assert done.returncode == 0, done.stderr
         changes = [json.loads(line) for line in command("changes", "--data", data).stdout.splitlines()]
         (host,) = json.loads(counts.read_text())["hosts"].values()
-        assert len(changes) >= 100 and 0 < host <= len(changes)
         sinks = json.loads(process("status", "--json", "--data", data, **installed).stdout)["sinks"]
+        assert len(changes) >= 100 and 0 < host == sinks["count"]["delivered"] <= len(changes)
+        # Both crawls ended while it was slowly taking some.
+        numbers = [int(number) for number in listed.read_text().split()]
+        assert numbers == [change["number"] for change in changes[: len(numbers)]]
+        assert 50 < len(numbers) == sinks["lists"]["delivered"]
         assert "the other end is gone" in str(sinks["gone"]) or sinks["gone"]["delivered"] == 0
 
 
