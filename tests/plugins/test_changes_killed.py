@@ -13,6 +13,9 @@ import pytest
 from tests.plugins.changing_site import ChangingSite
 from tests.service.face import ENVIRONMENT, KILLS, ROOT, XYRO, said, until, xyro
 
+CHANGES = int(os.environ.get("XYRO_TEST_CHANGES", str(1_200 * KILLS)))
+"""changes of the long test; with `XYRO_TEST_CHANGES=100000 XYRO_TEST_KILLS=50` it takes some minutes"""
+HOSTS, VERSIONS = 8, 40
 SETTINGS = """
 [changes]
 record = true
@@ -113,7 +116,7 @@ def hold(lines, site, partitions):
 
 @pytest.mark.parametrize(
     ("kills", "hosts", "pages", "versions", "partitions"),
-    [(4, 3, 12, 6, 2), pytest.param(KILLS, 8, 2 * KILLS + 13, 40, 2, marks=pytest.mark.long)],
+    [(4, 3, 12, 6, 2), pytest.param(KILLS, HOSTS, CHANGES // (HOSTS * VERSIONS), VERSIONS, 2, marks=pytest.mark.long)],
 )
 def test_every_change_is_told_once_and_none_is_missing(tmp_path, kills, hosts, pages, versions, partitions):
     with ChangingSite(hosts, pages, versions).serving() as site:
