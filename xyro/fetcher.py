@@ -107,6 +107,7 @@ class Fetcher:
             await self._timed(answer, self._fetch(order, answer))
             return answer
         copy = PageCopy(order.refused)
+        order = order if self._archive is None else self._archive.asking(order)
         await self._timed(answer, self._fetch(order, answer, copy))
         if self._plug_ins is not None and copy.body and not answer.error and not order.probe:
             self._plug_ins.look_at(order.url, copy, answer)

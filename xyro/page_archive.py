@@ -19,10 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from xyro.answer import Answer
 from xyro.archive_options import ArchiveOptions
-from xyro.contents_index import latest_record, open_index
+from xyro.contents_index import latest_record, open_index, texts_of
 from xyro.page_client import Reply
 from xyro.page_copy import PageCopy
 from xyro.page_text import PageText
@@ -33,6 +34,7 @@ from xyro.warc_files import Earlier, HttpAnswer, WarcFiles, Written, sha1, split
 from xyro.wire.clock import Clock
 from xyro.wire.errors import XyroError
 from xyro.wire.ids import PageId
+from xyro.wire.messages import FetchOrder
 from xyro.wire.text import printable
 from xyro.wire.uses import signals
 
@@ -40,6 +42,8 @@ PAUSE = 5.0
 """seconds until a full disk is tried again"""
 TEXT_LEVEL = 6
 """of zlib, for texts: 4 kB in 0.1 ms to two fifths"""
+MOST_WHOLE = 100_000
+"""pages that are remembered to have been read as a whole"""
 BIG = 128 * 1024
 """bytes of an answer from which on it is packed in a thread: a millisecond"""
 
@@ -95,6 +99,8 @@ class PageArchive:
         )
         self._extract = extractor_of(options.extractor) if options.text else None
         self._index: sqlite3.Connection | None = None
+        self._read_whole: set[PageId] = set()
+        """pages of which nothing was there to be found, and that were read as a whole since"""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="warc")
         self._turn = asyncio.Lock()
         self._paused_until = 0.0
@@ -107,6 +113,32 @@ class PageArchive:
 
     def _tape(self) -> Tape:
         return Tape(self._options.limit, self._directory)
+
+    def asking(self, order: FetchOrder) -> FetchOrder:
+        """The order, without validators where nothing that would be kept of its page is there yet: keeping began after
+        its last read. Once in this process: of some pages there is nothing to keep."""
+        known = order.probe or not (order.etag or order.last_modified) or self._pause or order.page in self._read_whole
+        if known or self._has(order.page):
+            return order
+        if len(self._read_whole) >= MOST_WHOLE:
+            self._read_whole.clear()
+        self._read_whole.add(order.page)
+        return replace(order, etag="", last_modified="")
+
+    def _has(self, page: PageId) -> bool:
+        try:
+            index = self._open_index()
+            return (not self._options.warc or latest_record(index, page) is not None) and (
+                self._extract is None or next(texts_of(index, page), None) is not None
+            )
+        except (XyroError, sqlite3.Error):  # not made yet, or its disk fails
+            self._index = None
+            return False
+
+    def _open_index(self) -> sqlite3.Connection:
+        if self._index is None:
+            self._index = open_index(self._directory)
+        return self._index
 
     async def keep(self, page: PageId | None, url: str, copy: PageCopy, answer: Answer) -> None:
         """Keep what was read; what came of it is in `answer.contents`. page: None where the URL is no page."""
@@ -187,9 +219,7 @@ class PageArchive:
             return None
         last = None
         try:
-            if self._index is None:
-                self._index = open_index(self._directory)
-            last = latest_record(self._index, page)
+            last = latest_record(self._open_index(), page)
         except (XyroError, sqlite3.Error):  # not made yet, or its disk fails: the answer is kept whole
             self._index = None
         if http.status == 304:

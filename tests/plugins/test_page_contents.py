@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +19,11 @@ KEEP = {"XYRO_KEEP__WARC": "true", "XYRO_KEEP__TEXT": "true"}
 
 
 class Site(http.server.ThreadingHTTPServer):
-    """Pages of a dictionary; no robots.txt, no validators."""
+    """Pages of a dictionary; no robots.txt, and validators only where asked for."""
 
     pages: dict[str, str]
+    tags: bool = False
+    statuses: list[tuple[str, int]]
 
     @property
     def url(self) -> str:
@@ -33,7 +36,13 @@ class _Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         assert isinstance(self.server, Site)
         body = self.server.pages.get(self.path, "").encode()
-        self.send_response(200 if body else 404)
+        tag = f'"{zlib.crc32(body)}"' if self.server.tags and body else ""
+        status = 304 if tag and self.headers["If-None-Match"] == tag else 200 if body else 404
+        self.server.statuses.append((self.path, status))
+        body = b"" if status == 304 else body
+        self.send_response(status)
+        if tag:
+            self.send_header("ETag", tag)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -46,7 +55,7 @@ class _Page(http.server.BaseHTTPRequestHandler):
 @contextmanager
 def serving(pages: dict[str, str]) -> Iterator[Site]:
     with Site(("127.0.0.1", 0), _Page) as site:
-        site.pages = pages
+        site.pages, site.statuses = pages, []
         thread = threading.Thread(target=site.serve_forever)
         thread.start()
         try:
@@ -75,6 +84,22 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
         done = process("crawl", *LOOPBACK, "--data", data, "--refresh", "--max-pages", "6", "--max-seconds", "20")
         assert done.returncode == 0, done.stderr
         yield data, site.url, first
+
+
+def test_pages_that_were_read_before_anything_was_kept_are_read_once_as_a_whole(tmp_path):
+    """And then with their validators again."""
+    data = ("--data", tmp_path / "data")
+    with serving({"/": page("Start", "Nothing new."), "/b": page("B", "Nothing new, either.")}) as site:
+        site.tags = True
+        assert process("crawl", site.url + "/", *LOOPBACK, *data).returncode == 0
+        often = {"XYRO_REFRESH__MIN_INTERVAL": "1s", "XYRO_REFRESH__MAX_INTERVAL": "1s", **KEEP}
+        done = process("crawl", *LOOPBACK, *data, "--refresh", "--max-pages", "6", "--max-seconds", "20", **often)
+        assert done.returncode == 0, done.stderr
+        rows = [json.loads(line) for line in xyro("export", "texts", *data).stdout.splitlines()]
+        assert [row["title"] for row in rows] == ["Start", "B"]
+        statuses = [status for path, status in site.statuses if path == "/b"]
+        assert statuses[:2] == [200, 200] and set(statuses[2:]) == {304}
+        assert process("page", "get", site.url + "/b", "--as", "html", *data).stdout == site.pages["/b"]
 
 
 def test_versions_are_those_of_the_text(crawled):
