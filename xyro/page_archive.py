@@ -117,8 +117,10 @@ class PageArchive:
     def asking(self, order: FetchOrder) -> FetchOrder:
         """The order, without validators where nothing that would be kept of its page is there yet: keeping began after
         its last read. Once in this process: of some pages there is nothing to keep."""
-        known = order.probe or not (order.etag or order.last_modified) or self._pause or order.page in self._read_whole
-        if known or self._has(order.page):
+        needless = (
+            order.probe or not (order.etag or order.last_modified) or self._pause or order.page in self._read_whole
+        )
+        if needless or self._has(order.page):
             return order
         if len(self._read_whole) >= MOST_WHOLE:
             self._read_whole.clear()

@@ -10,7 +10,7 @@ LEAST_SHARE = 1 / 8
 """of the slots, for unknown hosts that all fail"""
 FEWEST = 2
 """slots for unknown hosts, however few there are in all: else a single silent one would hold up all others"""
-MOST = 7 / 8
+MOST_SHARE = 7 / 8
 """of the slots, for unknown hosts that all answer"""
 WEIGHT = 1 / 32
 """of one unknown host in their mean success"""
@@ -32,7 +32,7 @@ class SlotShares:
         proven      PROVEN_FROM on: such hosts share all slots
         tried       TRIED_FROM on: those slots that the unknown may have, and half of the others
         unknown     it never answered a page, failed the last time, or takes more than it gave: these share `limit`
-                    slots, robots.txt included; it falls to the least share while they fail, and rises to MOST of all
+                    slots, robots.txt included; it falls to the least share while they fail, and rises to MOST_SHARE of all
                     slots while they answer
 
     While all slots that a host may have are taken, patience with it shrinks: deadlines become shorter and the least
@@ -69,7 +69,7 @@ class SlotShares:
     @property
     def limit(self) -> int:
         """Most slots for unknown hosts, now."""
-        return max(FEWEST, int(self.concurrency * (self._least + max(0.0, MOST - self._least) * self.success)))
+        return max(FEWEST, int(self.concurrency * (self._least + max(0.0, MOST_SHARE - self._least) * self.success)))
 
     def places(self, kind: int) -> int:
         """Most slots for hosts of a kind and lesser ones, now."""

@@ -165,7 +165,7 @@ class SinkDelivery:
         outcome = delivery.result()
         if outcome.error:
             self.error, self.failures = outcome.error, self.failures + 1
-        if count := _taken(outcome, lines):
+        if count := _count_taken(outcome, lines):
             await self._store(**self._fields_behind(lines[:count]))
 
     async def _begin(self) -> ChangeStream:
@@ -225,7 +225,7 @@ class SinkDelivery:
             delivery = asyncio.ensure_future(self._target.deliver(lines))
             self._under_way = lines, delivery
             outcome = await asyncio.shield(delivery)
-            if count := _taken(outcome, lines):
+            if count := _count_taken(outcome, lines):
                 await self._note(lines[:count])
                 lines, refusals = lines[count:], 0
             self._under_way = None
@@ -292,7 +292,7 @@ class SinkDelivery:
         self._stored_at = self._clock.monotonic()
 
 
-def _taken(outcome: DeliveryOutcome, lines: Sequence[Line]) -> int:
+def _count_taken(outcome: DeliveryOutcome, lines: Sequence[Line]) -> int:
     return outcome.taken if outcome.error else len(lines)
 
 

@@ -15,7 +15,7 @@ from xyro.wire.clock import Clock, SystemClock
 KEY_LIFE = 600.0
 """seconds"""
 SESSION_LIFE = 86_400.0
-MOST = 64
+MOST_SESSIONS = 64
 """keys, and sessions, at a time: the oldest goes first"""
 
 
@@ -45,7 +45,7 @@ class DashboardSessions:
     def _issue(self, table: dict[bytes, float], life: float) -> str:
         issued = secrets.token_urlsafe(24)
         table[_digest(issued)] = self._clock.monotonic() + life
-        while len(table) > MOST:
+        while len(table) > MOST_SESSIONS:
             del table[next(iter(table))]
         return issued
 

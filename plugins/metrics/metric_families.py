@@ -137,8 +137,8 @@ def _states(status: Mapping[str, Any]) -> Iterator[Metric]:
     urls.add_metric(("out-of-scope",), status["states"]["out-of-scope"])
     yield urls
     hosts = GaugeMetricFamily("xyro_hosts", "Hosts.", labels=("state",))
-    held, challenged = status["held_hosts"], status["challenged_hosts"]
-    for state, count in {"known": status["hosts"], "doubted": status["doubted_hosts"], **held}.items():
+    held_hosts, challenged = status["held_hosts"], status["challenged_hosts"]
+    for state, count in {"known": status["hosts"], "doubted": status["doubted_hosts"], **held_hosts}.items():
         hosts.add_metric((state,), count)
     hosts.add_metric(("challenged",), sum(challenged.values()))
     yield hosts

@@ -11,7 +11,7 @@ import pytest
 
 from tests.plugins.changing_site import ChangingSite
 from tests.service.face import started, until, xyro
-from xyro.plugins.dashboard.dashboard_sessions import KEY_LIFE, MOST, SESSION_LIFE, DashboardSessions
+from xyro.plugins.dashboard.dashboard_sessions import KEY_LIFE, MOST_SESSIONS, SESSION_LIFE, DashboardSessions
 from xyro.plugins.dashboard.routes import LAST_READS
 from xyro.wire.clock import ManualClock
 
@@ -33,7 +33,7 @@ def test_a_key_opens_one_session_within_its_time():
 
 def test_keys_and_sessions_are_bounded():
     sessions = DashboardSessions(ManualClock())
-    first, *others = [sessions.key() for _ in range(MOST + 1)]
+    first, *others = [sessions.key() for _ in range(MOST_SESSIONS + 1)]
     assert sessions.open(first) is None and all(map(sessions.open, others))
 
 

@@ -93,7 +93,7 @@ def test_pages_that_were_read_before_anything_was_kept_are_read_once_as_a_whole(
         site.tags = True
         assert process("crawl", site.url + "/", *LOOPBACK, *data).returncode == 0
         often = {"XYRO_REFRESH__MIN_INTERVAL": "1s", "XYRO_REFRESH__MAX_INTERVAL": "1s", **KEEP}
-        done = process("crawl", *LOOPBACK, *data, "--refresh", "--max-pages", "6", "--max-seconds", "20", **often)
+        done = process("crawl", *LOOPBACK, *data, "--refresh", "--max-pages", "5", "--max-seconds", "20", **often)
         assert done.returncode == 0, done.stderr
         rows = [json.loads(line) for line in xyro("export", "texts", *data).stdout.splitlines()]
         assert [row["title"] for row in rows] == ["Start", "B"]
