@@ -32,8 +32,8 @@ class SlotShares:
         proven      PROVEN_FROM on: such hosts share all slots
         tried       TRIED_FROM on: those slots that the unknown may have, and half of the others
         unknown     it never answered a page, failed the last time, or takes more than it gave: these share `limit`
-                    slots, robots.txt included; it falls to the least share while they fail, and rises to MOST_SHARE of all
-                    slots while they answer
+                    slots, robots.txt included; it falls to the least share while they fail, and rises to MOST_SHARE of
+                    all slots while they answer
 
     While all slots that a host may have are taken, patience with it shrinks: deadlines become shorter and the least
     throughput of a body higher, by as many times as hosts of its kind, and better ones, wait for each slot; it is the
