@@ -25,6 +25,7 @@ from xyro.lab.hostile.hostile_sites import HonestSites
 from xyro.lab.hostile.request_log import LogReading, judge, read_log
 from xyro.lab.speed.measures import memory_of
 from xyro.lab.web.places import address_of
+from xyro.lab.zoo.name_server import NAMES
 from xyro.service.node.run_file import Remote
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError, MachineError, XyroError
@@ -82,7 +83,7 @@ async def _table(rows: list[TableRow], hosts: int, options: argparse.Namespace) 
     quiet: dict[tuple[int, bool], MeasuredRun] = {}
     good = True
     for row in rows:
-        pages, doors = max(hosts, int(row.pages * options.part)), row.hostile.traps
+        pages, doors = max(hosts, int(row.pages * options.part)), row.hostile.trapped
         without = TableRow("alone", Hostile(doors=doors), RowGoal())
         if row.goal.time or (pages, doors) not in quiet:
             alone, beside = [], []
@@ -152,40 +153,51 @@ async def crawl(
 ) -> MeasuredRun:
     """Crawl the honest hosts beside the hostile ones of a row, until all honest pages were asked for."""
     hostile = json.dumps(row.hostile.dump())
-    with tempfile.TemporaryDirectory(prefix="xyro-hostile-") as name:
-        logs = [Path(name, "honest.log"), Path(name, "hostile.log")]
+    with contextlib.ExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="xyro-hostile-"))
+        logs = [Path(name, "honest.log"), Path(name, "hostile.log"), Path(name, "zoo.log")]
+        honest: dict[str, object] = {"log": logs[0], "hostile": hostile, "hosts": hosts, "pages": pages}
+        words = ["--delay", str(hosts / PAGES_PER_SECOND), "--partitions", str(partitions)]
+        if row.hostile.zoo:
+            honest["zoo"] = Path(name, "zoo.json")
+            zoo = stack.enter_context(running("xyro.lab.zoo.zoo_server", log=logs[2], table=honest["zoo"]))
+            words += ["--config", _with_names(Path(name, "settings.toml"), zoo.port)]
         others = {"log": logs[1], "hostile": hostile}
         with running("xyro.lab.hostile.loopback_server", **others) as server:
-            honest = {"log": logs[0], "hostile": hostile, "hosts": hosts, "pages": pages, "hostile_port": server.port}
+            honest["hostile_port"] = server.port
             with running("xyro.lab.hostile.loopback_server", **honest) as web:
                 wanted = HonestSites(hosts, pages, row.hostile, web.port, server.port).paths()
-                delay = hosts / PAGES_PER_SECOND
                 bounds = (row.seconds * part, max(LEAST_LONGEST, LONGEST * seconds_alone))
-                cost = await _crawl(web.entry, Path(name, "data"), row, delay, partitions, bounds, logs[0], wanted)
-        trapped = address_of(0) if row.hostile.traps or row.hostile.doors else ""
+                cost = await _crawl(web.entry, Path(name, "data"), row, words, bounds, logs[0], wanted)
+        trapped = address_of(0) if row.hostile.trapped or row.hostile.doors else ""
         reading = judge([request for log in logs for request in read_log(log)], wanted, trapped)
         holds = await _audited(Path(name, "data"))
     return MeasuredRun(reading, len(wanted), *cost, holds)
+
+
+def _with_names(settings: Path, port: int) -> str:
+    """Write settings with the zoo's name server; return their place."""
+    settings.write_text(f'[fetch]\nname_servers = ["{NAMES}:{port}"]\n')
+    return str(settings)
 
 
 async def _crawl(
     entry: str,
     data: Path,
     row: TableRow,
-    delay: float,
-    partitions: int,
+    words: Sequence[str],
     bounds: tuple[float, float],
     log: Path,
     wanted: set[tuple[str, str]],
 ) -> tuple[float, float, float]:
     """Run the crawl; its peak of memory in MB, the longest time in which it did not answer, its seconds of processor.
 
-    bounds: seconds that it runs at least, and at most while honest pages are missing.
+    words: of its command line. bounds: seconds that it runs at least, and at most while honest pages are missing.
     """
     clock = SystemClock()
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "xyro", "crawl", entry, "--data", str(data), "--scope", "any", "--delay", str(delay)),
-        *("--only-net", "127.0.0.0/8", "--partitions", str(partitions), *(["--refresh"] if row.refresh else [])),
+        *(sys.executable, "-m", "xyro", "crawl", entry, "--data", str(data), "--scope", "any", *words),
+        *("--only-net", "127.0.0.0/8", *(["--refresh"] if row.refresh else [])),
         *("--max-seconds", str(int(sum(bounds)) + 60)),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """Numbers of hostile hosts; traps lie inside an honest host."""
+    """Numbers of hostile hosts; traps and the folder lie inside an honest host."""
 
     mutes: int = 0
     """accept a connection and never answer"""
@@ -16,6 +16,8 @@ class Hostile:
     """send 1.5 kB a second, for ever"""
     turncoats: int = 0
     """answer one small page at once, then drip"""
+    relapsers: int = 0
+    """answer two pages at once, then drip the next, again and again; each leads to two more"""
     farms: int = 0
     """one page with 30 links to new hosts, which are the same, for ever"""
     redirectors: int = 0
@@ -24,8 +26,17 @@ class Hostile:
     """five pages of 65,000 links"""
     traps: bool = False
     """calendar, session ids, query permutations, soft 404"""
+    folder: bool = False
+    """a folder without end, which answers 404 to names that its pages did not give"""
+    zoo: bool = False
+    """each behaviour of `xyro lab zoo`, on a host of its own"""
     doors: bool = False
     """the pages with which these traps begin are there, and lead home: the same web without its traps"""
+
+    @property
+    def trapped(self) -> bool:
+        """Tell whether an honest host has a trap."""
+        return self.traps or self.folder
 
     def dump(self) -> dict[str, Any]:
         return asdict(self)
@@ -67,8 +78,9 @@ class TableRow:
 
 SLOW = 1 / 0.9
 MUTES, DRIPPERS, TURNCOATS = Hostile(mutes=1_000), Hostile(drippers=600), Hostile(turncoats=600)
+RELAPSERS = Hostile(relapsers=600)
 FARM, REDIRECTORS = Hostile(farms=1), Hostile(redirectors=10)
-FLOODS, TRAPS = Hostile(floods=50), Hostile(traps=True)
+FLOODS, TRAPS, FOLDER = Hostile(floods=50), Hostile(traps=True), Hostile(folder=True)
 MIX = Hostile(mutes=30, drippers=30, farms=1, redirectors=10, floods=5, traps=True)
 ROWS = (
     TableRow("mutes-200", Hostile(mutes=200), RowGoal(time=SLOW)),
@@ -76,14 +88,17 @@ ROWS = (
     TableRow("mutes-1000", MUTES, RowGoal(time=SLOW)),
     TableRow("drippers-600", DRIPPERS, RowGoal(time=SLOW)),
     TableRow("turncoats-600", TURNCOATS, RowGoal(time=SLOW), pages=3_000),
+    TableRow("relapsers-600", RELAPSERS, RowGoal(time=SLOW), pages=3_000),
     TableRow("farm", FARM, RowGoal(share=0.05, later=0.30), pages=5_000, seconds=90.0),
     TableRow("redirectors", REDIRECTORS, RowGoal(share=0.05, later=0.05), seconds=40.0, refresh=True),
     TableRow("floods", FLOODS, RowGoal(time=1.2, memory=200.0, lag=0.25)),
     TableRow("traps", TRAPS, RowGoal(share=0.05, later=0.05), seconds=40.0, refresh=True),
+    TableRow("folder", FOLDER, RowGoal(share=0.05, later=0.05), seconds=40.0, refresh=True),
     TableRow("mix", MIX, RowGoal(time=1.2, memory=200.0, lag=0.25)),
+    TableRow("zoo", Hostile(zoo=True), RowGoal(time=1.2, memory=200.0, lag=0.25), seconds=60.0),
     TableRow(
         "together",
-        MUTES | DRIPPERS | TURNCOATS | FARM | REDIRECTORS | FLOODS | TRAPS,
+        MUTES | DRIPPERS | TURNCOATS | RELAPSERS | FARM | REDIRECTORS | FLOODS | TRAPS | FOLDER,
         RowGoal(time=1.2, memory=200.0, lag=0.25),
     ),
 )

@@ -1,6 +1,7 @@
 """Serves honest or hostile sites on every address of loopback, in a process of its own, and logs each request.
 
-    python -m xyro.lab.hostile.loopback_server --log FILE --hostile JSON [--hosts N --pages N --hostile-port PORT]
+    python -m xyro.lab.hostile.loopback_server --log FILE --hostile JSON
+        [--hosts N --pages N --hostile-port PORT --zoo TABLE]
 
 Without --hosts it serves the hostile sites. One socket listens on all addresses, bound to the loopback device: nobody
 else can reach it. It prints the URL of an entry when it listens, and runs until SIGTERM.
@@ -36,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--hosts", type=int, default=0)
     parser.add_argument("--pages", type=int, default=0)
     parser.add_argument("--hostile-port", type=int, default=0)
+    parser.add_argument("--zoo", type=Path, help="of its cases, as `xyro lab zoo` writes it")
     asyncio.run(_serve(parser.parse_args(arguments)))
     return 0
 
@@ -48,7 +50,9 @@ async def _serve(options: argparse.Namespace) -> None:
     port, hostile = sock.getsockname()[1], Hostile(**options.hostile)
     answering: Answering = HostileSites(hostile, port).answer
     if options.hosts:
-        answering = HonestSites(options.hosts, options.pages, hostile, port, options.hostile_port).answer
+        zoo = _cases(options.zoo) if options.zoo else ()
+        sites = HonestSites(options.hosts, options.pages, hostile, port, options.hostile_port, zoo)
+        answering = sites.answer
     with options.log.open("w") as log:
         await loop.create_server(lambda: _Asked(answering, log), sock=sock, backlog=4_096)
         sys.stdout.write(f"http://127.1.0.1:{port}/\n")
@@ -56,6 +60,10 @@ async def _serve(options: argparse.Namespace) -> None:
         while not ended.is_set():
             await asyncio.sleep(_FLUSH)
             log.flush()
+
+
+def _cases(table: Path) -> list[str]:
+    return [case["url"] for case in json.loads(table.read_text())]
 
 
 def listening() -> socket.socket:

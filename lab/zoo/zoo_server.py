@@ -30,6 +30,7 @@ from xyro.lab.zoo import body_cases, connection, framing, link_cases, name_cases
 from xyro.lab.zoo.acts import Case, ZooClient, page, response
 from xyro.lab.zoo.name_server import NAMES, NameServer, ZooName
 from xyro.lab.zoo.tls_cases import context_of
+from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError
 
 CASES: tuple[Case, ...] = (
@@ -55,9 +56,10 @@ def address_of(number: int) -> str:
 class Zoo:
     """Plays its cases while the `async with` block lasts. `requests`: (case, method, path) of all."""
 
-    def __init__(self, cases: tuple[Case, ...] = CASES, port: int = 0) -> None:
-        """port 0: the system chooses."""
+    def __init__(self, cases: tuple[Case, ...] = CASES, port: int = 0, log: Path | None = None) -> None:
+        """port 0: the system chooses. log: see `serve`."""
         self.cases = cases
+        self._log = log
         self.port = port
         self.requests: list[tuple[str, str, str]] = []
         self._counts: dict[str, int] = {}
@@ -153,6 +155,10 @@ class Zoo:
         method, path, headers = _parsed(head)
         name = case.name if case else "hub"
         self.requests.append((name, method, path))
+        if self._log:
+            address = writer.get_extra_info("sockname")[0]
+            with self._log.open("a") as log:
+                log.write(f"{SystemClock().monotonic():.4f} {address} {path or '?'}\n")
         self._counts[name] = self._counts.get(name, 0) + 1
         origin = self.origin(case) if case else ""
         client = ZooClient(reader, writer, method, path, headers, self._counts[name], origin, self.port)
@@ -209,12 +215,13 @@ def _black_hole(sock: socket.socket) -> list[socket.socket]:
     return plugs
 
 
-async def serve(port: int = 0, table: Path | None = None) -> None:
-    """Play all cases until SIGINT or SIGTERM; the hub's URL is the first line on stdout."""
+async def serve(port: int = 0, table: Path | None = None, log: Path | None = None) -> None:
+    """Play all cases until SIGINT or SIGTERM; the hub's URL is the first line on stdout. log: moment (monotonic
+    seconds), address and path of each request, a line each."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with Zoo(port=port) as zoo:
+    async with Zoo(port=port, log=log) as zoo:
         if table is not None:
             _write(table, zoo)
         sys.stdout.write(zoo.hub + "\n")
@@ -234,9 +241,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--table", type=Path, help="write all cases to this JSON file")
+    parser.add_argument("--log", type=Path, help="write moment, address and path of each request to this file")
     options = parser.parse_args(arguments)
     try:
-        asyncio.run(serve(options.port, options.table))
+        asyncio.run(serve(options.port, options.table, options.log))
     except MachineError as error:
         sys.stderr.write(f"{error}\n")
         return 2

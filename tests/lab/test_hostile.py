@@ -9,7 +9,9 @@ from xyro.lab.hostile.hostile_rows import ROWS, Hostile, RowGoal
 from xyro.lab.hostile.hostile_sites import DOORS, FARM_LINKS, MISSING, HonestSites, HostileSites, Silence, kind_of
 from xyro.lab.hostile.request_log import LogReading, ServedRequest, judge, read_log
 
-EVERYTHING = Hostile(mutes=2, drippers=1, turncoats=2, farms=1, redirectors=3, floods=1, traps=True)
+EVERYTHING = Hostile(
+    mutes=2, drippers=1, turncoats=2, relapsers=1, farms=1, redirectors=3, floods=1, traps=True, folder=True
+)
 
 
 def reached(sites, hosts):
@@ -40,7 +42,15 @@ def test_honest_pages_lead_to_every_hostile_host():
     links = [link for page in sites.paths() for link in sites.answer(*page).links if ":81/" in link]
     kinds = [kind_of(link[7:].partition(":")[0]) for link in links]
     assert sorted(kinds) == sorted(
-        ["mute"] * 2 + ["dripper"] + ["turncoat"] * 2 + ["redirector"] * 3 + ["farm"] + ["flood"] * 5
+        ["mute"] * 2 + ["dripper"] + ["turncoat"] * 2 + ["relapser"] + ["redirector"] * 3 + ["farm"] + ["flood"] * 5
+    )
+
+
+def test_honest_pages_lead_to_each_case_of_the_zoo():
+    cases = [f"http://127.2.0.{number}:82/" for number in range(1, 120)]
+    sites = HonestSites(3, 30, Hostile(zoo=True), 80, 81, cases)
+    assert sorted(link for page in sites.paths() for link in sites.answer(*page).links if ":82/" in link) == sorted(
+        cases
     )
 
 
@@ -58,6 +68,9 @@ def test_hostile_hosts_never_end():
     assert sites.answer("127.3.0.0", "/") == Silence(drips=True)
     turns = sites.answer("127.4.0.0", "/").links
     assert {sites.answer("127.4.0.0", path) for path in turns} == {Silence(drips=True)}
+    again = [sites.answer("127.7.0.0", f"/again{number}.html") for number in range(12)]
+    assert [number for number, answer in enumerate(again) if answer == Silence(drips=True)] == [2, 5, 8, 11]
+    assert sites.answer("127.7.0.1", "/again2.html").links == ("/again5.html", "/again6.html")
     first, second = sites.answer("127.64.0.0", "/").links, sites.answer("127.64.0.0", "/").links
     assert len({*first, *second}) == 2 * FARM_LINKS
     assert sites.answer("127.5.0.0", "/").location != sites.answer("127.5.0.0", "/r?from=0&n=1").location
@@ -71,6 +84,14 @@ def test_traps_lead_on(path):
     assert len(inside) >= 4
     assert path not in inside or path.startswith("/list")
     assert without.answer("127.1.0.1", path) == MISSING
+
+
+def test_the_endless_folder_knows_the_names_that_it_gave():
+    sites = HonestSites(1, 10, Hostile(folder=True), 80, 81)
+    _, *given = sites.answer("127.1.0.1", "/folder/x0.html").links
+    assert sites.answer("127.1.0.1", "/folder/x1000.html") == sites.answer("127.1.0.1", "/folder/lost.html") == MISSING
+    more = [link for path in given for link in sites.answer("127.1.0.1", path).links[1:]]
+    assert len({*given, *more}) == len(given) + len(more) == 30
 
 
 def test_the_log_is_judged_by_hand(tmp_path):
