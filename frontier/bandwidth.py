@@ -322,12 +322,7 @@ class Bandwidth:
 
     def _pages(self) -> Population:
         """The refreshed pages of all partitions, as far as they are known here."""
-        if self._others is None:
-            return self.population
-        pages = Population()
-        pages.merge(self.population)
-        pages.merge(self._others.population)
-        return pages
+        return self.population if self._others is None else self.population.joined(self._others.population)
 
     def _basis(self, now: float) -> tuple[float, ...]:
         """S, B and pages of all partitions, and the S of pages here."""

@@ -29,11 +29,13 @@ from numpy.typing import NDArray
 
 from xyro.frontier.ledger import Ledger
 from xyro.metadata import rows
+from xyro.metadata.columns import distinct
 from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.wire.codec import decode, encode
 from xyro.wire.errors import MachineError
+from xyro.wire.ids import local_pages
 from xyro.wire.messages import Ack, CashTransfer, Passing
 from xyro.wire.urls import authority, host_of, partition_of, site_of
 
@@ -121,6 +123,8 @@ class Outbox:
         self._nearer = self._late = np.empty(0, np.int64)
         """FOREIGN entries whose depth fell while it is full; those that are told now that it is full no more"""
         self._reported = (0, 0)
+        self._owners = np.empty(0, np.int64)
+        """partitions of the hosts met until now"""
 
     @property
     def busy(self) -> bool:
@@ -304,10 +308,9 @@ class Outbox:
             if target == self.partition.number or done.get(target, 0) >= epoch:
                 continue
             self._early.pop(target, None)
-            columns, names = self.partition.columns, self.partition.hosts.names
-            theirs = [partition_of(host_of(f"http://{name}/"), self.partitions) == target for name in names]
+            columns, owners = self.partition.columns, self._owners_of_hosts()
             foreign = np.flatnonzero(columns["state"][: columns.n] == State.FOREIGN)
-            self._retelling.append((target, epoch, foreign[np.array(theirs, np.bool_)[columns["host"][foreign]]]))
+            self._retelling.append((target, epoch, foreign[owners[columns["host"][foreign]] == target]))
 
     def _retold(self) -> list[Ids]:
         """Some of what is told again; that it was told is stored with the last of it."""
@@ -342,20 +345,31 @@ class Outbox:
         """Items for each other partition; the FOREIGN entries among the pages are left without cash."""
         columns = self.partition.columns
         pages = np.concatenate([news, *touched]).astype(np.int64)
-        pages = np.unique(pages[columns["state"][pages] == State.FOREIGN])
+        pages = distinct(pages[columns["state"][pages] == State.FOREIGN])
         cash = columns["cash"][pages]
-        chosen = (cash > 0) | np.isin(pages, news)
+        chosen = cash > 0
+        if len(news):
+            chosen |= np.isin(pages, news)
         parcels: dict[int, list[Passing]] = defaultdict(list)
-        depths, heritage = columns["depth"][pages], self.pages.heritage
-        for page, units, depth in zip(
-            pages[chosen].tolist(), cash[chosen].tolist(), depths[chosen].tolist(), strict=True
+        pages, units = pages[chosen], cash[chosen]
+        hosts, heritage = columns["host"][pages], self.pages.heritage
+        owners, names = self._owners_of_hosts()[hosts].tolist(), self.partition.hosts.names
+        for page, amount, depth, host, owner in zip(
+            local_pages(pages), units.tolist(), columns["depth"][pages].tolist(), hosts.tolist(), owners, strict=True
         ):
-            url = self.partition.url(page)
-            credit = heritage.pop(authority(url), 0) if heritage else 0
-            parcels[partition_of(host_of(url), self.partitions)].append(Passing(url, units, depth, credit))
+            credit = heritage.pop(names[host], 0) if heritage else 0
+            parcels[owner].append(Passing(self.partition.url(page), amount, depth, credit))
         columns["cash"][pages] = 0
         columns.touch("cash", pages)
         return parcels
+
+    def _owners_of_hosts(self) -> Ids:
+        """Partitions of the hosts, by their numbers."""
+        names, owners = self.partition.hosts.names, self._owners
+        if len(names) > len(owners):
+            new = [partition_of(host_of(f"http://{name}/"), self.partitions) for name in names[len(owners) :]]
+            self._owners = owners = np.concatenate([owners, np.array(new, np.int64)])
+        return owners
 
     def _virtual(self) -> dict[int, int]:
         """Units of the virtual page to each partition: income to 0, or 0's payouts. Settles this one's account."""

@@ -138,6 +138,19 @@ class Population:
         self.chance_waits.merge(other.chance_waits)
         self._bins = None
 
+    def joined(self, other: Population) -> Population:
+        """Return the bins of both, for what they tell: neither table is copied, and pages cannot be added."""
+        both = Population(ChanceWaits(self.chance_waits.datings, self.chance_waits.total))
+        both.chance_waits.merge(other.chance_waits)
+        both.pages = self.pages + other.pages
+        here, there = self.bins, other.bins
+        both._bins = Bins(
+            np.concatenate((here.pages, there.pages)),
+            np.concatenate((here.importance, there.importance)),
+            np.concatenate((here.rate, there.rate)),
+        )
+        return both
+
     def supersede(self, other: Population) -> None:
         """This sketch takes the place of another that is stored: all that differs is to be written."""
         self._changed = set(np.flatnonzero(self._counts != other._counts).tolist()) | other._changed

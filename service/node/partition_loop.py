@@ -260,9 +260,9 @@ class PartitionLoop:
         """
         frontier, ledger = self.frontier, self.frontier.ledger
         first = before = ledger.spends
-        idle, full = 0, SETTLING_SPENDS
-        if self._partitions > 1:  # the others wait for what leaves
-            full = min(full, max(SETTLING_GROUP, frontier.read_pages // 4))
+        idle, full, step = 0, SETTLING_SPENDS, frontier.read_pages // 16
+        if self._partitions > 1:  # the others wait for what leaves, but a group is worth as much as it costs
+            full, step = min(full, max(SETTLING_GROUP, frontier.read_pages)), frontier.read_pages // 4
 
         def more() -> bool:
             nonlocal idle, before
@@ -272,7 +272,7 @@ class PartitionLoop:
         if waiting := self.bus.waiting(self._topic):
             self._take(await self.bus.receive(self._topic, waiting))
         async with self._gate:
-            await self._turn(max(SETTLING_GROUP, frontier.read_pages // 16), more)
+            await self._turn(max(SETTLING_GROUP, step), more)
         await asyncio.gather(*self._writes)
         return ledger.spends - first
 

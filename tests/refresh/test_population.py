@@ -15,6 +15,7 @@ from xyro.refresh.population import Population
 
 POLICIES = [Policy(), Policy("mixed", 0.3, 1.0), Policy("freshness"), Compared("kolobov"), Policy("uniform")]
 NUMBERS = st.floats(1e-9, 1e9)
+RULES = Rules(Policy(), floor=1.0, ceiling=90.0)
 PAGES = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=30)
 
 
@@ -83,6 +84,14 @@ def test_dumped_loaded_and_merged(first, second):
         both.add(*page)
     again = Population.load(one.dump())
     assert again == one and again.pages == one.pages
+    joined = again.joined(two)
+    assert again == one and joined.pages == both.pages
+    for tell in (
+        Population.scale,
+        lambda sketch: sketch.spends(1.0, RULES),
+        lambda sketch: sketch.multiplier(2.0, RULES),
+    ):
+        assert tell(joined) == pytest.approx(tell(both), rel=1e-6)
     again.merge(two)
     assert again == both and again.pages == both.pages
 
