@@ -131,9 +131,8 @@ class Population:
         self.add(weight, rate)
 
     def merge(self, other: Population) -> None:
-        """Take the pages of another partition in."""
+        """Take the pages of another partition in, for what they tell together: a sum is not stored."""
         self._counts += other._counts
-        self._changed.update(np.flatnonzero(other._counts).tolist())
         self.pages += other.pages
         self.chance_waits.merge(other.chance_waits)
         self._bins = None
