@@ -55,9 +55,9 @@ class ClientLimits:
 DEFAULT_LIMITS = ClientLimits()
 ORIGINS = 16_384
 """whose servers are known to close idle connections, and when: those heard of last"""
-DOUBT = 1.0
+DOUBT = 0.3
 """seconds before and after that moment, at most a quarter of the time until then, in which nothing is sent: the server
-may be closing the connection"""
+may be closing the connection. As long as a request takes to the other end of the world and back"""
 _KEEP_ALIVE = re.compile(r"(?:^|,)\s*timeout\s*=\s*(\d{1,6})\b", re.ASCII | re.IGNORECASE).search
 
 
