@@ -19,7 +19,7 @@ process, no network and no plug-in. One page goes through these files, from the 
     claims.py          dates of change that sitemaps and feeds claim for other pages
     ledger.py          cash: pages spend it over their links, a virtual page collects a part and pays all pages alike
       host_inflow.py     cash that reaches each host from other hosts
-      importance_error.py  snapshots of importances, whose movement tells how wrong they still are
+      importance_error.py  snapshots of importances, whose movement tells how wrong they still are; their mean
     outbox.py          cash for pages of other partitions: sent until acknowledged, applied once
     revisit_dates.py   dates: when each page is to be read again, and the queues of dated pages
       change_model.py    how often each page changes, as its reads tell

@@ -60,7 +60,7 @@ class CrawledPage:
     links: tuple[str, ...]
     """canonical URLs, in their order"""
     importance: float
-    """page-units a turnover, mean about 1, as far as the crawl knows by now"""
+    """mean 1 over all known pages, as far as the crawl knows by now"""
     changed: bool | None
     """against the read before; None: there was none, or nobody can say"""
     location: str
@@ -119,7 +119,7 @@ class PageFeed:
         answered = [order for order in settled if order.visit.answered]
         if answered:
             pages = np.array([order.page for order in answered], np.int64)
-            worth = frontier.ledger.importance(pages).tolist()
+            worth = frontier.importance_error.relative(pages)
             texts = [self._texts.pop((order.report.page, order.report.epoch), None) for order in answered]
             states, row_of = frontier.partition.states, frontier.partition.row
             stale = [stale_of(states[order.page], row_of(order.page) or RefreshRow(), now) for order in answered]

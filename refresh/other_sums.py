@@ -25,6 +25,10 @@ class OtherSums:
     """mean, each partition weighed by its reads and one more"""
     weight: float = 0.0
     """of that mean"""
+    importance: float = 0.0
+    """of all known pages, page-units a turnover"""
+    known: int = 0
+    """these pages"""
 
     def add(self, other: OtherSums) -> None:
         """Take a partition in."""
@@ -32,5 +36,5 @@ class OtherSums:
         total = self.weight + other.weight
         self.gamma = (self.weight * self.gamma + other.weight * other.gamma) / total if total else 0.0
         self.weight = total
-        for name in ("spread", "rate", "promised", "unread", "reads"):
+        for name in ("spread", "rate", "promised", "unread", "reads", "importance", "known"):
             setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -72,7 +72,7 @@ def history_rows(views: Views, found: list[PageEvents]) -> Iterator[dict[str, An
                 "path": view.url(page),
                 "events": [[time, letter] for time, letter, _, _ in events],
                 "between": [[since, shown] for _, _, since, shown in events],
-                "importance": round(view.importance_at(page), 6),
+                "importance": round(view.importance_at(page) / views.mean, 6),
                 "rate": row.rate,
                 "reads": row.reads,
                 "last_read": row.last_read,

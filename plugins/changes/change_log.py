@@ -122,7 +122,7 @@ class ChangeLog:
         found = [(order, kind) for order in settled if (kind := self._kind(order)) is not None]
         if found:
             pages = np.array([order.page for order, _ in found], np.int64)
-            worth = self._frontier.ledger.importance(pages).tolist()
+            worth = self._frontier.importance_error.relative(pages)
             for (order, kind), importance in zip(found, worth, strict=True):
                 self._record(order, kind, importance, now)
         if self.state.size > self._bound or self._dropping:

@@ -47,7 +47,7 @@ class ChangeRow(Row, frozen=True):
     new: bytes = b""
     """signature now; empty of a page that is gone"""
     importance: float = 0.0
-    """page-units a turnover, mean about 1"""
+    """mean 1 over all known pages, as of this read"""
     rate: float = 0.0
     """changes a day, as believed now"""
     status: int = 0

@@ -153,7 +153,8 @@ class ContentsWriter:
         if not settled:
             return
         partition, ready, standings = self._frontier.partition, list[ReadNote](), dict[PageId, PageStanding]()
-        importances = self._frontier.ledger.importance(np.array([order.page for order in settled], np.int64)).tolist()
+        pages = np.array([order.page for order in settled], np.int64)
+        importances = self._frontier.importance_error.relative(pages)
         for order, importance in zip(settled, importances, strict=True):
             page, row = join(self._number, order.page), partition.row(order.page) or RefreshRow()
             if order.visit.answered or order.report.error in FORBIDDEN:

@@ -25,6 +25,7 @@ class PageStanding(NamedTuple):
     """As of the last read."""
 
     importance: float
+    """mean 1 over all known pages"""
     rate: float
     """changes a day"""
     checked: float

@@ -86,7 +86,8 @@ class SharedTotals:
         population.merge(scheduler.bandwidth.population)
         promised = scheduler.bandwidth.deadline_reads.rate(now)
         gamma = scheduler.gamma.percent
-        return OtherSums(population, spread, rate, promised, int(unread), int(reads), gamma, 1.0 + reads)
+        return OtherSums(population, spread, rate, promised, int(unread), int(reads), gamma, 1.0 + reads,
+                         self._frontier.importance_error.own, self._frontier.ledger.known_pages)  # fmt: skip
 
     def _hear(self, command: TellSums) -> None:
         if command.source >= 0:
@@ -96,6 +97,7 @@ class SharedTotals:
             others, scheduler = command.sums(), self._frontier.scheduler
             scheduler.bandwidth.hear_others(others)
             scheduler.gamma.hear_others(others)
+            self._frontier.importance_error.hear_others(others)
 
 
 def others_of(parts: Mapping[int, OtherSums]) -> list[tuple[int, OtherSums]]:

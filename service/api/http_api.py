@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, cast
 from aiohttp import web
 
 from xyro.plugins.bounded.routes import bound_routes
-from xyro.plugins.changes.change_histories import gather_histories, history_rows
+from xyro.plugins.changes.change_histories import PageEvents, gather_histories, history_rows
 from xyro.plugins.changes.routes import change_routes
 from xyro.plugins.contents.kept_texts import kept_texts
 from xyro.plugins.contents.routes import contents_routes
@@ -325,7 +325,9 @@ class HttpApi:
         if table == "hosts":
             return await self._long_views.stream(table, rank_sites, _hosts, request)
         if table == "histories":
-            return await self._long_views.stream(table, gather_histories, history_rows, request)
+            return await self._long_views.stream(
+                table, gather_histories, partial(_histories, partial(mean_of, request)), request
+            )
         return await self._long_views.export(table, request, partial(mean_of, request))
 
     # -- orders ----------------------------------------------------------------------------------------------------
@@ -383,6 +385,11 @@ def _top(
 ) -> list[dict[str, Any]]:
     views.mean = mean(views.mean)
     return [part.dump() for part in site_parts(views, level)] if by == "site" else views.top(count, by, now)
+
+
+def _histories(mean: Callable[[float], float], views: Views, found: list[PageEvents]) -> Iterator[dict[str, Any]]:
+    views.mean = mean(views.mean)
+    return history_rows(views, found)
 
 
 def _hosts(views: Views, ranking: SiteRanking) -> Iterator[dict[str, Any]]:
