@@ -54,3 +54,5 @@ class Answer:
     """what was kept of it (xyro/page_archive.py: PageContents), where something is"""
     bytes: int = 0
     """received, before decoding"""
+    coding: str = "identity"
+    """of these bytes (xyro/decode.py: coding_word)"""

@@ -10,7 +10,7 @@ packets they came in. coded_streams.py has the streams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,6 +81,16 @@ def codings_of(header: str) -> tuple[str, ...]:
     if len(codings) > MAX_LAYERS:
         raise TheirError("encoding", f"{len(codings)} layers of coding")
     return codings
+
+
+def coding_word(headers: Mapping[str, str]) -> str:
+    """The content coding of an answer as one word of few, for figures; `identity` for none, `other` for one that is not
+    ours and for several."""
+    try:
+        codings = codings_of(headers.get("Content-Encoding", ""))
+    except TheirError:
+        return "other"
+    return "other" if len(codings) > 1 else codings[0] if codings else "identity"
 
 
 class Decoder:

@@ -22,7 +22,7 @@ from xyro import challenges, maintext
 from xyro.answer import Answer
 from xyro.body import READABLE, Body, LongPages, Sitemaps
 from xyro.challenges import EMPTY, FEW, REFUSALS, SMALL, SOME, TELLING, TINY, TITLE, TITLE_WITHIN
-from xyro.decode import Caps
+from xyro.decode import Caps, coding_word
 from xyro.doctype import HTML, is_gzip, is_sitemap, kind_of, readable
 from xyro.headers import (
     conditions,
@@ -447,6 +447,6 @@ async def _read_robots(reply: Reply, answer: Answer) -> None:
 
 
 def _note(reply: Reply, answer: Answer) -> None:
-    answer.status, answer.address = reply.status, reply.address
+    answer.status, answer.address, answer.coding = reply.status, reply.address, coding_word(reply.headers)
     if "X-Robots-Tag" in reply.headers:
         answer.noindex, answer.nofollow = robots_words(reply.values("X-Robots-Tag"))

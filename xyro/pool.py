@@ -337,7 +337,7 @@ class Pool:
         hop = self._hops.follow(answer, origin)
         state = self._robots.learn(origin, answer, now) if hop is None else NO_RULES
         self.counters.robots_reads += 1
-        self.counters.bytes += answer.bytes
+        self.counters.received[answer.coding] += answer.bytes
         ready_at = self._leave(host, address, answer, state, now, failed=state.failures > 0)
         order = self._unread.pop(host, None)
         if order is None:  # dropped meanwhile
@@ -371,7 +371,7 @@ class Pool:
         if hop is None and host != home and (delay := state.rules.crawl_delay):
             self._queue.postpone(home, self._politeness.slow_down(home, now, delay))
         self.counters.robots_reads += 1
-        self.counters.bytes += answer.bytes
+        self.counters.received[answer.coding] += answer.bytes
         if hop is not None:
             self._queue.put_first(hop, authority(hop.url))
 
@@ -404,7 +404,7 @@ class Pool:
         if answer.status and not failed:
             self.slots.answered(host, answer.duration)
         self._queue.release(host, ready_at)
-        self.counters.bytes += answer.bytes
+        self.counters.received[answer.coding] += answer.bytes
         self.counters.reads += answer.status > 0 and not order.probe
         self._tell(host, order, answer, ready_at - now)
         if challenged:

@@ -20,12 +20,18 @@ class Counters:
     robots_reads: int = 0
     refused: int = 0
     """orders that robots.txt (or its absence) forbade: reported without a request"""
-    bytes: int = 0
+    received: Counter[str] = field(default_factory=Counter)
+    """bytes of answers, heads included, by the coding of their bodies"""
     errors: Counter[str] = field(default_factory=Counter)
     """per failure class; bodies kept although truncated are counted here too"""
     challenges: Counter[tuple[str, str]] = field(default_factory=Counter)
     """by kind and vendor: answers that were one (`answered`), and orders of a host that shows them, given back unread
     (`spared`)"""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes received."""
+        return self.received.total()
 
 
 def report_of(

@@ -6,7 +6,8 @@ xyro_frontier_urls_total{kind}         xyro_orders{priority, state}         xyro
 xyro_order_wait_seconds{priority}      xyro_overdue_importance_ratio        xyro_challenged_hosts{vendor}
 xyro_freshness_ratio{kind}             xyro_missed_changes                  xyro_changes_total{source}
 xyro_promises_total{kind, result}      xyro_commit_seconds                  xyro_event_loop_lag_seconds
-xyro_cash_units{where}                 xyro_sink_behind_changes{sink}       process_* (prometheus_client's own)
+xyro_cash_units{where}                 xyro_sink_behind_changes{sink}       xyro_decoded_bytes_total
+process_* (prometheus_client's own)
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class CrawlMetrics(Collector):
         parts = self._node.crawl_views.statuses(self._node.clock.time())
         figures = [part.extensions[KEY] for part in parts if KEY in part.extensions]
         yield from _reads(figures)
-        yield from _work(status, figures, self._node.pool.in_flight)
+        yield from _bytes(figures, self._node.pool.counters)
+        yield from _work(status, self._node.pool.in_flight)
         yield from _challenges(status, self._node.pool.counters)
         yield from _states(status)
         yield from _freshness(status)
@@ -98,13 +100,18 @@ def _reads(figures: Figures) -> Iterator[Metric]:
     yield changes
 
 
-def _work(status: Mapping[str, Any], figures: Figures, in_flight: int) -> Iterator[Metric]:
+def _bytes(figures: Figures, counters: Counters) -> Iterator[Metric]:
     received = CounterMetricFamily(
-        "xyro_received_bytes", "Bytes as they came, heads included, and of decoded bodies.", labels=("encoding",)
+        "xyro_received_bytes", "Bytes as they came, heads included, by content coding.", labels=("encoding",)
     )
-    received.add_metric(("wire",), status["bytes"])
-    received.add_metric(("decoded",), sum(part["decoded"] for part in figures))
+    for coding, count in sorted(counters.received.items()):
+        received.add_metric((coding,), count)
     yield received
+    decoded = sum(part["decoded"] for part in figures)
+    yield CounterMetricFamily("xyro_decoded_bytes", "Bytes of bodies, their codings undone.", value=decoded)
+
+
+def _work(status: Mapping[str, Any], in_flight: int) -> Iterator[Metric]:
     errors = CounterMetricFamily("xyro_errors", "Failed orders of this process.", labels=("class",))
     for name, count in sorted(status["errors"].items()):
         errors.add_metric((name,), count)

@@ -14,6 +14,8 @@ from xyro.wire.errors import InputError
 from xyro.wire.text import figure
 
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
+JUST = 0.05
+"""changes that come by less of the rates oftener or seldomer come as often"""
 
 
 @click.command(short_help="Show what bandwidth a freshness needs, or the reverse.")
@@ -84,6 +86,14 @@ def _replay(
         lab.load().main(["refresh", "--crawl", str(file), *options])
 
 
+def _rate_line(ratio: float) -> str:
+    """How often changes came beside the estimated rates, by which the freshness is corrected."""
+    if abs(ratio - 1.0) < JUST:
+        return "changes came as often as the estimated rates say"
+    often = f"{figure(ratio, 2)} times" if ratio > 1.0 else f"only {figure(ratio, 2)} times"
+    return f"changes came {often} as often as the estimated rates say; the freshness is corrected by that"
+
+
 def plan_table(forecast: dict[str, Any]) -> str:
     """For people: a line a policy and bandwidth."""
     lines = [
@@ -96,10 +106,7 @@ def plan_table(forecast: dict[str, Any]) -> str:
         missed = "-" if row["obsolescence"] is None else figure(row["obsolescence"])
         lines.append(f"{row['policy']:13}  {reads:>12}  {share:>8}  {row['freshness']:6.1%}  {missed:>14}  {given_up}")
     lines.append(f"over {forecast['pages']:,} refreshed pages, each weighed by its importance")
-    lines.append(
-        f"changes came {figure(forecast['changes_over_rates'])} times as often as the estimated rates say; "
-        "the freshness is corrected by that"
-    )
+    lines.append(_rate_line(forecast["changes_over_rates"]))
     proposed = forecast["proposed"]
     if proposed is None:
         best = max(row["freshness"] for row in forecast["rows"])

@@ -121,6 +121,7 @@ COLUMNS: dict[str, dict[str, type]] = {
     "hosts": {
         "host": str,
         "pages": int,
+        "in_scope": int,
         "read": int,
         "unread": int,
         "errors": int,

@@ -113,8 +113,9 @@ def waiting_sentences(frontier: Frontier, page: LocalPage) -> Iterator[str]:
 
 
 def first_hosts(rows: Iterable[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
-    """The rows of the hosts that wait most, then of those with most orders."""
-    first = nlargest(count, rows, key=lambda row: (row["waiting"], row["orders"]))
+    """The rows of the hosts that wait most, then of those with most orders; none whose pages are all out of scope."""
+    crawled = (row for row in rows if row["in_scope"] or row["held"])
+    first = nlargest(count, crawled, key=lambda row: (row["waiting"], row["orders"]))
     return [{name: row[name] for name in TABLE} for row in first]
 
 

@@ -97,9 +97,18 @@ def informative_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Select the fields that say something: no None, no counts of which none is above 0, no zeros of QUIET."""
     zero = {*UNSHOWN, *(name for name in QUIET if not values.get(name))}
     if "freshness" in values and values["freshness"] is None:
-        values = {**values, "freshness": "not known yet: too few changes were found to tell"}
+        values = {**values, "freshness": _why_unknown(values)}
         values |= dict.fromkeys(("freshness_model", "missed_changes"))  # the prior's, that no read has tested
     return {name: value for name, value in values.items() if name not in zero and _shown(value) not in ("-", "none")}
+
+
+def _why_unknown(values: Mapping[str, Any]) -> str:
+    """Why a status has no freshness."""
+    if values.get("freshness_model") is not None:
+        return "not known yet: too few changes were found to tell"
+    if not values.get("states", {}).get("read"):
+        return "not known yet: no page was read"
+    return "not known: this crawl reads no page again (`xyro serve` does, and `xyro crawl --refresh`)"
 
 
 def wrapped(lines: Iterable[str], width: int = 80) -> str:

@@ -309,6 +309,7 @@ class Views:
                 return np.bincount(host[chosen], minlength=count)
 
             pages, read = per_host(own), per_host(view.state == State.READ)
+            in_scope = per_host(own & (view.state != State.OUT) & (view.state != State.BLOCKED))
             unread, failed = per_host(view.state == State.UNREAD), per_host(np.isin(view.state, (2, 3, 4)))
             flow = np.bincount(host[own], weights=view.importance[own], minlength=count) / self.mean
             for number in np.flatnonzero(pages).tolist():
@@ -316,6 +317,7 @@ class Views:
                 yield {
                     "host": row.name,
                     "pages": int(pages[number]),
+                    "in_scope": int(in_scope[number]),
                     "read": int(read[number]),
                     "unread": int(unread[number]),
                     "errors": int(failed[number]),

@@ -55,7 +55,10 @@ class ChangingSite:
                 return web.Response(status=304)
             version = self.version[host, path] = version + 1
         body = self.body(host, path, version)
-        return web.Response(body=body, content_type="text/html", headers={"ETag": f'"v{version}"'})
+        response = web.Response(body=body, content_type="text/html", headers={"ETag": f'"v{version}"'})
+        if path == "/":
+            response.enable_compression(web.ContentCoding.gzip)
+        return response
 
     def signatures(self, host: str, path: str) -> list[str]:
         """Of all versions of a page, in order."""

@@ -44,6 +44,16 @@ def test_what_is_proposed_for_a_target_reaches_it_or_nothing_is_proposed():
     assert "no bandwidth gives 95.0%" in table and f"least_chance allow gives {most:.1%}" in table
 
 
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(1.0, "came as often as"), (0.97, "came as often as"), (0.804, "came only 0.8 times as often"),
+     (1.42, "came 1.4 times as often")],
+)  # fmt: skip
+def test_how_often_changes_came_is_said_in_words(ratio, words):
+    found = report(PAGES, RefreshSettings(), PlanQuestion(target=0.8))
+    assert words in plan_table({**found, "changes_over_rates": ratio})
+
+
 @pytest.mark.parametrize(("bandwidth", "offers"), [(0.0, 1), ("100/day", 0)])
 def test_a_daemon_offers_a_bandwidth_once_if_none_is_set(tmp_path, caplog, bandwidth, offers):
     async def scene():

@@ -3,7 +3,7 @@
 import pytest
 
 from xyro.opic import confidence
-from xyro.service.views.host_standing import COLUMNS, hosts_table
+from xyro.service.views.host_standing import COLUMNS, first_hosts, hosts_table
 from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.text_tables import (
     FARTHEST,
@@ -128,3 +128,21 @@ def test_a_great_growth_has_no_exponent():
 
 def test_a_growth_a_day_has_its_interval():
     assert "+10 % a day (+0 % to +22.1 %)" in importance_sentences(SAID)[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "read", "why"),
+    [(0.9, 5, "too few changes"), (None, 0, "no page was read"), (None, 5, "reads no page again")],
+)
+def test_a_status_says_why_it_knows_no_freshness(model, read, why):
+    told = informative_fields({"freshness": None, "freshness_model": model, "states": {"read": read}})
+    assert why in told["freshness"] and "freshness_model" not in told
+
+
+def test_hosts_out_of_scope_are_not_among_the_first():
+    row = dict.fromkeys((*COLUMNS, "site", "held"))
+    rows = [
+        {**row, "host": host, "waiting": 0, "orders": 0, "in_scope": in_scope, "held": held}
+        for host, in_scope, held in (("in.example", 3, None), ("out.example", 0, None), ("held.example", 0, "blocked"))
+    ]
+    assert [each["host"] for each in first_hosts(rows, 9)] == ["in.example", "held.example"]

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.coded_streams import STEP
-from xyro.decode import BLOCK, MEMBERS, Caps, Decoder, codings_of
+from xyro.decode import BLOCK, MEMBERS, Caps, Decoder, coding_word, codings_of
 from xyro.wire.errors import TheirError
 
 TEXT = b"<html>" + b"some text, and more of it. " * 40 + b"</html>"
@@ -296,3 +296,12 @@ def test_a_window_that_would_take_much_memory_is_refused() -> None:
 @pytest.mark.parametrize("size", [0, 1, STEP - 1, STEP, STEP + 1, 98_272, 100_000, 2 * STEP, 4 * STEP + 7])
 def test_a_body_ends_where_its_steps_end(coding: str, size: int) -> None:
     assert decode((coding,), packed(b"x" * size, coding)) == (b"x" * size, "")
+
+
+@pytest.mark.parametrize(
+    ("header", "word"),
+    [("", "identity"), ("identity", "identity"), ("BR", "br"), ("x-gzip", "gzip"), ("deflate;q=1", "deflate"),
+     ("zstd", "zstd"), ("gzip, br", "other"), ("compress", "other"), (",".join(["gzip"] * 50), "other")],
+)  # fmt: skip
+def test_a_coding_is_one_word_of_few(header: str, word: str) -> None:
+    assert coding_word({"Content-Encoding": header}) == word
