@@ -9,6 +9,9 @@ is measured after the burn-in, by the server's own truth (lab/refresh/live.py), 
     meter       the interval of `xyro status` covers the truth in 90 % of 50 checks (meter_checks.py)
     found       every page was read at once
 
+Beside it stands what the rows of `export pages` say at the end: the mean of `stale`, and the share of the pages that
+have changed since they were read.
+
 Runs go side by side, in processes of their own. Their data directories lie in memory where there is a file system for
 that: every commit is synced as ever, but nobody cuts the power here, and a slow disk would only make it last longer.
 """
@@ -28,6 +31,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from xyro.configs.load import load
 from xyro.configs.schema import Settings
@@ -114,16 +119,19 @@ def measure(trial: Trial, on: Path | None = None, tell: Tell = lambda text: None
     live = Live(trial.web())
     settings = trial.settings(trial.share * len(live.pages))
     with tempfile.TemporaryDirectory(prefix="xyro-daemon-", dir=on) as directory:
-        checks, jumps = uvloop.run(_live(trial, live, settings, Path(directory) / "data", tell))
+        checks, jumps, stale = uvloop.run(_live(trial, live, settings, Path(directory) / "data", tell))
     history = live.history(trial.days, BURN * trial.days, checks.start)._replace(recounts=checks.recounts)
     plan = RefreshPlan(rules_of(settings.refresh).policy, "folders", trial.share, TIME_UNIT)
     expected, by_rates = (predicted(history, plan, exact).freshness for exact in (False, True))
     found = _report(trial, live, checks, expected, by_rates)
-    return {**found, "jumps": jumps, "seconds": round(SystemClock().monotonic() - began, 1)}
+    return {**found, "stale": stale, "jumps": jumps, "seconds": round(SystemClock().monotonic() - began, 1)}
 
 
-async def _live(trial: Trial, live: Live, settings: Settings, directory: Path, tell: Tell) -> tuple[Checks, int]:
-    """Live from the first read to the last day; return the checks made, and the number of jumps of the clock."""
+async def _live(
+    trial: Trial, live: Live, settings: Settings, directory: Path, tell: Tell
+) -> tuple[Checks, int, dict[str, float]]:
+    """Live from the first read to the last day; return the checks made, the number of jumps of the clock, and how stale
+    the crawl says its pages are, beside the truth."""
     clock = ManualClock(ORIGIN)
     checks = Checks(live, trial.begin, trial.end)
     async with WebServer(live.web, clock=clock, listener=live.served) as server:
@@ -137,10 +145,20 @@ async def _live(trial: Trial, live: Live, settings: Settings, directory: Path, t
             await daemon.settle()
             checks.watch(single)
             await _days(daemon, trial, live, tell)
+            stale = await _stale(single, live, clock.time())
         finally:
             await single.stop()
             data.close()
-    return checks, daemon.jumps
+    return checks, daemon.jumps, stale
+
+
+async def _stale(single: Node, live: Live, now: float) -> dict[str, float]:
+    """{"mean": of `stale` over the pages that are refreshed, "changed": share of these that did change}."""
+    urls = {live.web.url(page) for page in live.pages.tolist()}
+    with await single.views() as views:
+        found = [row["stale"] for row in views.pages() if row["url"] in urls and row["stale"] is not None]
+    fresh = live.fresh_now(now, np.ones(len(live.pages)))
+    return {"mean": round(float(np.mean(found)), 4), "changed": round(1.0 - fresh, 4)}
 
 
 async def _days(daemon: Jumping, trial: Trial, live: Live, tell: Tell) -> None:

@@ -25,6 +25,8 @@ def test_days_pass_in_seconds_and_everything_is_found(report):
 
 def test_what_is_read_is_what_the_bandwidth_allows(report):
     assert 0.95 < report["spending"] < 1.05
+    assert 0.0 < report["stale"]["changed"] < 1.0
+    assert report["stale"]["mean"] == pytest.approx(report["stale"]["changed"], abs=0.1), "rows say what is true"
 
 
 def test_freshness_is_near_the_prediction(report):
