@@ -132,6 +132,14 @@ def _unattended(options: list[str]) -> int:
     return main(options)
 
 
+@_passing_on("beliefs")
+def _beliefs(options: list[str]) -> int:
+    """Whether a crawl's freshness is what it believes, on sites whose every change is known."""
+    from xyro.lab.crawls.belief_lab import main
+
+    return main(options)
+
+
 @_passing_on("news")
 def _news(options: list[str]) -> int:
     """Two weeks of the daemon on a news site, beside the truth."""

@@ -9,6 +9,7 @@
     gamma_shares.py `xyro lab gamma`: the shares of new pages and of known ones, by the server's log
     unattended.py   `xyro lab unattended`: a daemon that nobody watches, on a site that never changes
     news.py         `xyro lab news`: two weeks of the daemon on a news site (judged by script_referee.py)
+    belief_lab.py   `xyro lab beliefs`: the frontier alone, on sites whose every change is known (belief_worlds.py)
     soak.py         `xyro lab soak`: the daemon at full speed, for leaks
     crawler_process.py  a crawl or daemon in a process of its own
     xml_kinds.py    `xyro lab xml`: a crawl that seeks XML against others; xml_packages.py: on real DocBook

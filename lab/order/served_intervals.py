@@ -8,6 +8,8 @@ that was shown by then (the server's log says which pages' links were), computed
     half width   of the interval, relative: the median page's
     error        of the importance itself, relative: the median page's
     ratio        half width over error (3 are wanted at most; 95 of 100 normal errors are within 2.9 medians)
+    off          percent of all importance that lies on the wrong pages
+    said         the same, at most, as `error_bound` has it
 
 `--files` takes any directory of HTML pages that link to each other for a graph, such as a manual.
 """
@@ -32,7 +34,7 @@ from xyro.lab.order.laid_graphs import LinkGraph, breadth_first_part, laid_out, 
 from xyro.wire.errors import InputError, MachineError, XyroError
 
 READS = (1.0, 2.0, 5.0, 10.0)
-COLUMNS = ("reads a page", "pages", "covered", "half width", "error", "ratio")
+COLUMNS = ("reads a page", "pages", "covered", "half width", "error", "ratio", "off", "said")
 
 
 class ExportedInterval(NamedTuple):
@@ -42,6 +44,8 @@ class ExportedInterval(NamedTuple):
     importance: float
     low: float
     high: float
+    bound: float
+    """of the L1 error of all"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,7 +110,8 @@ async def _exported(data: Path, port: int) -> list[ExportedInterval]:
         row = json.loads(line)
         name = row["url"].rpartition("/p")[2].removesuffix(".html")
         if f":{port}/" in row["url"] and name.isdigit():
-            found.append(ExportedInterval(int(name), row["importance"], row["importance_low"], row["importance_high"]))
+            names = ("importance", "importance_low", "importance_high", "error_bound")
+            found.append(ExportedInterval(int(name), *(row[each] for each in names)))
     return found
 
 
@@ -128,17 +133,20 @@ def judged(graph: LinkGraph, read: Iterable[int], exported: Sequence[ExportedInt
     """Hold exported intervals against the truth of what was shown. Importances are brought to mean 1 on both sides."""
     truth = shown_importance(graph, read)
     rows = [row for row in exported if row.page in truth]
-    true, (_, importance, low, high) = np.array([truth[row.page] for row in rows]), np.array(rows).T
+    true, (_, importance, low, high, bound) = np.array([truth[row.page] for row in rows]), np.array(rows).T
     inside = (low <= true) & (true <= high)
     half = np.log(np.maximum(high, 1e-9) / np.maximum(low, 1e-9)) / 2.0
     error = np.abs(np.log(np.maximum(importance, 1e-9) / true))
     width, off = float(np.median(half)), float(np.median(error))
+    wrong = float(np.abs(importance / importance.sum() - true / true.sum()).sum()) / 2.0
     return {
         "pages": len(rows),
         "covered": round(100.0 * float(inside.mean()), 1),
         "half_width": round(width, 4),
         "error": round(off, 4),
         "ratio": round(width / off, 2) if off else None,
+        "off": round(wrong, 5),
+        "said": round(float(bound[0]) / 2.0, 5),
     }
 
 
@@ -161,7 +169,7 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> str:
     lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
     lines += [
         f"| {row['reads_a_page']:g} | {row['pages']:,} | {row['covered']} % | {100 * row['half_width']:.2f} % | "
-        f"{100 * row['error']:.2f} % | {row['ratio']} |"
+        f"{100 * row['error']:.2f} % | {row['ratio']} | {100 * row['off']:.2f} % | {100 * row['said']:.1f} % |"
         for row in rows
     ]
     return "\n".join(lines) + "\n"

@@ -90,7 +90,7 @@ def error_phrase(error: float) -> str:
     """Explain an error bound: L1, of importances of sum 1; any two of them are FARTHEST apart at most."""
     if error >= FARTHEST:
         return "its error has no bound yet"
-    return f"at most {error / FARTHEST:.1%} of it lies on the wrong pages"
+    return f"probably at most {error / FARTHEST:.1%} of it lies on the wrong pages"
 
 
 def informative_fields(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,11 +21,14 @@ def test_importance_is_of_what_was_shown():
 
 
 def test_coverage_width_and_error_by_hand():
-    exported = [ExportedInterval(page, 1.1, low, 1.21) for page, low in enumerate((0.9, 0.9, 1.05, 0.9))]
+    exported = [ExportedInterval(page, 1.1, low, 1.21, 0.5) for page, low in enumerate((0.9, 0.9, 1.05, 0.9))]
     row = judged(CIRCLE, range(4), exported)
     assert row["covered"] == 75.0 and row["pages"] == 4
     assert row["error"] == pytest.approx(math.log(1.1), abs=1e-4)
     assert row["half_width"] == pytest.approx(math.log(1.21 / 0.9) / 2, abs=1e-4)
+    assert (row["off"], row["said"]) == (0.0, 0.25)
+    uneven = judged(CIRCLE, range(4), [ExportedInterval(page, 1.0 + page % 2, 0.9, 2.1, 0.5) for page in range(4)])
+    assert uneven["off"] == pytest.approx(1 / 6, abs=1e-5)
 
 
 def test_a_part_of_a_graph_keeps_the_links_within_it():
@@ -54,6 +57,7 @@ def test_a_crawl_is_stopped_measured_and_gone_on_with(tmp_path, capsys):
     early, late = json.loads(capsys.readouterr().out)["rows"]
     assert early["pages"] == late["pages"] == 100
     assert late["error"] < early["error"] and late["half_width"] < early["half_width"]
+    assert all(row["off"] <= row["said"] for row in (early, late)) and late["said"] < 0.2
 
 
 def test_bad_input_is_one_line(capsys, tmp_path):

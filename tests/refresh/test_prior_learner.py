@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xyro.lab.refresh.rates import added
 from xyro.refresh.rate_belief import (
     LN,
     START,
@@ -17,6 +18,7 @@ from xyro.refresh.rate_belief import (
     RatePopulation,
     RatePrior,
     codes,
+    quantile,
     rate,
     shares,
     shares_of_many,
@@ -151,3 +153,25 @@ def test_pages_unlike_the_default_teach_a_prior_that_knows_them_better(mean, rea
     prior, error, by_default = lived(mean, 0.7, reads)
     assert abs(prior.mean - mean) < 0.5 * abs(START.mean - mean)
     assert error < share * by_default
+
+
+@pytest.mark.parametrize(("reads", "sd"), [(1, 1.5), (4, 1.5), (40, 1.5), (40, 0.7)])
+def test_intervals_hold_the_rates_of_a_population_that_teaches_its_own_prior(reads, sd):
+    """The 90 % intervals that `why` shows, after few reads and many; neither end is off for the other's sake."""
+    rng, pages = np.random.default_rng(5), 1_500
+    ln = rng.normal(-1.0, sd, pages)
+    true, sums = np.exp(ln), np.zeros((pages, 3))
+    for _ in range(reads):
+        tau = np.clip(rng.exponential(1.0, pages) / true, 0.01, 20.0) if reads > 10 else np.full(pages, 2.0)
+        changed = rng.random(pages) < -np.expm1(-true * tau)
+        sums = added(sums, tau, changed, np.full(pages, np.nan), math.inf)
+    prior = START
+    for _ in range(12):
+        found, population = shares_of_many(sums, [prior.code] * pages), RatePopulation()
+        for number in codes(found):
+            population.shift(0, number)
+        prior = population.prior()
+    low, high = (np.array([float(quantile(page, share)) for page in found]) for share in (0.05, 0.95))
+    below, above = float(np.mean(true < low)), float(np.mean(true > high))
+    assert 0.04 < below + above < 0.13
+    assert max(below, above) < 0.075

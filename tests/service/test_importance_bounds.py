@@ -47,7 +47,7 @@ def test_exported_intervals_hold_the_true_importance_and_the_bound_the_true_erro
     assert np.mean(inside) >= 0.85  # 95 of 100 over many webs (test_snapshots); the errors of one small web go together
     assert all(row["importance_low"] <= row["importance"] <= row["importance_high"] for row in found)
     off = sum(abs(row["importance"] - truth[row["url"]]) for row in found) / graph.n
-    assert off <= found[0]["error_bound"] <= 2
+    assert off <= found[0]["error_bound"] < 12 * off  # the proven bound, 2 / (16 (1 - damping)), is 60 times the error
     assert found[0]["convergence"] == pytest.approx(2 / 16)
     assert set(found[0]) == set(COLUMNS["pages"])
 

@@ -25,7 +25,7 @@ SAID = {"importance": 2.0, "importance_low": 1.0, "importance_high": 4.0, "conve
 def test_a_bound_that_holds_of_any_two_is_none():
     assert FARTHEST == confidence.FARTHEST
     assert "no bound yet" in error_phrase(FARTHEST)
-    assert "at most 12.5% of it lies on the wrong pages" in error_phrase(0.25)
+    assert "probably at most 12.5% of it lies on the wrong pages" in error_phrase(0.25)
 
 
 def test_how_far_the_importances_have_settled_is_said_in_words():
