@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "lab.web": (*SERVICE, "lab"),
     "lab.opic": LAB,
     "lab.order": LAB,
-    "lab.hostile": (*LAB, "lab.speed"),
+    "lab.hostile": (*LAB, "lab.speed", "lab.zoo"),
     "lab.refresh": LAB,
     "lab.crash": LAB,
     "lab.simulate": LAB,

@@ -52,7 +52,7 @@ NO_LINKS = Links((), b"")
 
 @dataclass(frozen=True, slots=True)
 class BeliefVerdict:
-    """What a run, or the mean of several, showed: see the module."""
+    """The figures of a run, or their means over several: see the module."""
 
     fresh: float
     missed: float
@@ -65,7 +65,7 @@ class BeliefVerdict:
 
 @dataclass(frozen=True, slots=True)
 class BeliefMoment:
-    """What was believed at one moment."""
+    """The beliefs of a crawl at one moment."""
 
     time: float
     model: float
