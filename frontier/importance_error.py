@@ -63,7 +63,7 @@ class ImportanceError:
 
     def hear_others(self, others: OtherSums) -> None:
         """Take the sums of all other partitions into the mean from now on."""
-        self._others, self._other_pages = others.importance, others.known
+        self._others, self._other_pages = others.importance, others.page_count
 
     @property
     def own(self) -> float:

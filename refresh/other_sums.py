@@ -27,7 +27,7 @@ class OtherSums:
     """of that mean"""
     importance: float = 0.0
     """of all known pages, page-units a turnover"""
-    known: int = 0
+    page_count: int = 0
     """these pages"""
 
     def add(self, other: OtherSums) -> None:
@@ -36,5 +36,5 @@ class OtherSums:
         total = self.weight + other.weight
         self.gamma = (self.weight * self.gamma + other.weight * other.gamma) / total if total else 0.0
         self.weight = total
-        for name in ("spread", "rate", "promised", "unread", "reads", "importance", "known"):
+        for name in ("spread", "rate", "promised", "unread", "reads", "importance", "page_count"):
             setattr(self, name, getattr(self, name) + getattr(other, name))

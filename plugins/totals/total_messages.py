@@ -27,7 +27,7 @@ class TellSums(Command, frozen=True):
     gamma: float
     weight: float
     importance: float = 0.0
-    known: int = 0
+    page_count: int = 0
 
     @classmethod
     def pack(cls, source: int, sums: OtherSums) -> TellSums:
@@ -35,14 +35,14 @@ class TellSums(Command, frozen=True):
         cells, counts = sums.population.dump()
         waits = sums.population.chance_waits
         rest = (sums.spread, sums.rate, sums.promised, sums.unread, sums.reads, sums.gamma, sums.weight)
-        mass = (sums.importance, sums.known)
+        mass = (sums.importance, sums.page_count)
         return cls(0, source, tuple(cells), tuple(counts), waits.datings, waits.total, *rest, *mass)
 
     def sums(self) -> OtherSums:
         """Unpack them."""
         population = Population.load((self.cells, self.counts), ChanceWaits(self.datings, self.waits))
         rest = (self.spread, self.rate, self.promised, self.unread, self.reads, self.gamma, self.weight)
-        return OtherSums(population, *rest, self.importance, self.known)
+        return OtherSums(population, *rest, self.importance, self.page_count)
 
 
 codec.register(_FIRST_TAG, TellSums)

@@ -39,7 +39,7 @@ def test_each_partition_is_told_the_sums_of_all_beside_it(partitions: int) -> No
             expected.population.bins.rate.tolist(),
             expected.population.bins.pages.tolist(),
         )
-        for name in ("spread", "rate", "promised", "unread", "reads", "gamma", "weight", "importance", "known"):
+        for name in ("spread", "rate", "promised", "unread", "reads", "gamma", "weight", "importance", "page_count"):
             assert getattr(told, name) == pytest.approx(getattr(expected, name))
 
 
