@@ -45,7 +45,8 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
         pages = [json.loads(line) for line in xyro("export", "pages", *join).stdout.splitlines()]
         assert len({page["url"] for page in pages}) == len(pages) == known
         best = sorted((page["importance"] for page in pages), reverse=True)[:5]
-        assert [row["importance"] for row in asked("top", "-n", "5")] == pytest.approx(best)
+        # Importance moves a little between two commands: the daemon goes on.
+        assert [row["importance"] for row in asked("top", "-n", "5")] == pytest.approx(best, rel=0.01)
         for page in pages:
             if page["state"] == "read":
                 assert asked("why", page["url"])["url"] == page["url"]

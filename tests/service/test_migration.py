@@ -22,7 +22,7 @@ from xyro.service.views.host_standing import HOST_STANDING
 
 DATA = Path(__file__).parent.parent / "data" / "format1"
 CRAWLS = ("one", "four", "killed")
-BOUNDS = ("importance_", "trend", *HOST_STANDING, "challenge", "stale", "refused")
+BOUNDS = ("importance_", "error_bound", "trend", *HOST_STANDING, "challenge", "stale", "refused", "in_scope")
 KILLER = """
 import os, signal, sys
 from xyro.service.node import migration
