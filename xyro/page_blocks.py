@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from selectolax.lexbor import LexborNode
 
+from xyro.text_blocks import HEADINGS, TextBlock, size_of, tightened
 from xyro.wire.urls import resolve
 
 DEEPEST = 8
@@ -28,12 +29,6 @@ LINKED = 0.5
 """share of a container's letters that are links, from which on it is navigation"""
 MAIN_SHARE = 0.3
 """share of a main part that must be left without its navigation; where less is, the page is one of links"""
-WHOLE = 120
-"""bytes of UTF-8 from which on a paragraph is no label: forty letters of Chinese"""
-MOSTLY = 0.5
-"""share of a text that must be whole paragraphs for its ends to be cut"""
-_ALWAYS = frozenset(["li", "pre", "table"])
-"""kinds of blocks that are content, however short"""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _DROPPED = frozenset(["nav", "footer", "aside", "form", "button", "select", "textarea", "dialog"])
 _READABLE = frozenset(["nav", "footer", "aside", "form", "dialog"])
@@ -49,14 +44,15 @@ _CONTAINERS = frozenset(
 _NAMED = frozenset(["a", "div", "dl", "header", "li", "ol", "p", "section", "table", "td", "ul"])
 """elements whose names are asked whether they are content"""
 _WRAPPERS = _NAMED | {"form"}
-_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _INLINE = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`"}
 _MARKS = {
     **{name: "\1" + mark for name, mark in _INLINE.items()},
     **{"/" + name: mark + "\2" for name, mark in _INLINE.items()},
 }
-"""what a tag writes into a line: `_tight` sets it next to its words"""
-_LABELS = re.compile(r'(?:class|id|role)="([^"]*)"')
+"""what a tag writes into a line: `tightened` sets it next to its words"""
+_LABELS = re.compile(r' (?:class|id|role)="([^"]*)"')
+_HIDDEN = ' hidden=""'
+"""as lexbor writes the attribute; in a value, quotes are escaped"""
 _NAMES = re.compile(
     r"(?:.*[_-])?(?:nav|navigation|menu|sidebar|sphinxsidebar|related|footer|breadcrumbs?|cookies?|banner|advert|"
     r"sponsored|promo|share|sharing|social|newsletter|comments?|pagination|modal|login|signup|skip|headerlink|"
@@ -64,27 +60,12 @@ _NAMES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """each of them gains on the pages that the rules were tuned on (docs/figures.md), or on pages of documentation"""
-_EMPTY = re.compile(r"\x01(\*\*?|`)\s*\1\x02")
-_LOOSE_BEGIN = re.compile(r"\x01(\*\*?|`) +")
-_LOOSE_END = re.compile(r" +(\*\*?|`)\x02")
 _HREF = ' href="'
 _TAGS: dict[str, Tag] = {}
 """tags that were met, by what stands between < and >; those of links without their address"""
 MANY_TAGS = 4096
 LONG_TAG = 200
 """characters of a tag from which on it is not remembered"""
-
-
-@dataclass(slots=True)
-class TextBlock:
-    """A paragraph, heading, item, table or piece of code."""
-
-    text: str
-    markdown: str
-    kind: str = ""
-    """element that it is of"""
-    links: int = 0
-    """letters of it that are links"""
 
 
 @dataclass(slots=True)
@@ -117,25 +98,11 @@ def _is_boilerplate(label: str) -> bool:
     return any(_NAMES.fullmatch(name) for name in label.split() if name.count("-") + name.count("_") < MANY_WORDS)
 
 
-def size_of(blocks: list[TextBlock]) -> int:
-    """Characters of their text."""
-    return sum(len(block.text) for block in blocks)
-
-
 def _plain(text: str) -> str:
     """Text as lexbor writes it, read."""
     if "&" in text:
         text = text.replace("&nbsp;", " ").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     return text
-
-
-def joined(blocks: list[TextBlock]) -> str:
-    """Markdown of the blocks, one item of a list right below the other."""
-    parts = [blocks[0].markdown]
-    for before, block in itertools.pairwise(blocks):
-        parts.append("\n" if before.kind == block.kind == "li" else "\n\n")
-        parts.append(block.markdown)
-    return "".join(parts)
 
 
 class BlockWalk:
@@ -357,10 +324,10 @@ class BlockWalk:
         if whole is not bare:
             markdown = " ".join((_plain(whole) if "&" in whole else whole).split())
             if "\1" in markdown or "\2" in markdown:
-                markdown = _tight(markdown)
+                markdown = tightened(markdown)
         kind = "li" if self._lists else name
-        if name and name in _HEADINGS:
-            markdown, kind = _HEADINGS[name] + markdown, name
+        if name and name in HEADINGS:
+            markdown, kind = HEADINGS[name] + markdown, name
         if self._lists or self._quotes:
             markdown = self._placed(markdown)
         self.blocks.append(TextBlock(text, markdown, kind, links))
@@ -440,7 +407,7 @@ def _tag_of(head: str) -> Tag:
     drops = name in _DROPPED or (
         len(name) < len(head)
         and name in _NAMED
-        and (any(map(_is_boilerplate, _LABELS.findall(head))) or " hidden" in head)
+        and (any(map(_is_boilerplate, _LABELS.findall(head))) or _HIDDEN in head)
     )
     tag = Tag(name, _ENDS.get(name), _ACTS.get(name), drops, _MARKS.get(name, ""))
     if len(head) < LONG_TAG:
@@ -448,16 +415,6 @@ def _tag_of(head: str) -> Tag:
             _TAGS.clear()
         _TAGS[head] = tag
     return tag
-
-
-def _tight(markdown: str) -> str:
-    """Marks of emphasis next to their words; none around nothing."""
-    markdown = _EMPTY.sub("", markdown)
-    if "* " in markdown or "` " in markdown:
-        markdown = _LOOSE_BEGIN.sub(r" \1", markdown)
-    if " *" in markdown or " `" in markdown:
-        markdown = _LOOSE_END.sub(r"\1 ", markdown)
-    return markdown.replace("\1", "").replace("\2", "").replace("****", "").strip()
 
 
 def blocks_of(node: LexborNode, base: str, *, named: bool = False, everything: bool = False) -> list[TextBlock]:
@@ -482,27 +439,3 @@ def blocks_of(node: LexborNode, base: str, *, named: bool = False, everything: b
         BlockWalk(base, named=named, navigation=navigation, everything=everything, spared=wrappers).run(source)
         or blocks
     )
-
-
-def trimmed(blocks: list[TextBlock]) -> list[TextBlock]:
-    """From the title above the first whole sentence or item to the heading below the last; if those are its text.
-
-    What stands before and after is what a page shows beside any text: dates, counters, "Print", links to others.
-    """
-    whole = [number for number, block in enumerate(blocks) if _is_whole(block)]
-    if sum(len(blocks[number].text) for number in whole) < MOSTLY * size_of(blocks) or not whole:
-        return blocks
-    first = max((number for number in range(whole[0]) if blocks[number].kind == "h1"), default=0)
-    end = whole[-1] + 1
-    while end < len(blocks) and blocks[end].kind not in _HEADINGS:
-        end += 1
-    return blocks[first:end]
-
-
-def _is_whole(block: TextBlock) -> bool:
-    if block.kind in _ALWAYS:
-        return True
-    size = len(block.text)
-    if block.kind in _HEADINGS or block.links >= size / 2:
-        return False
-    return size >= WHOLE or (4 * size >= WHOLE and len(block.text.encode()) >= WHOLE)

@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from xyro.maintext import TameSource, tamed
-from xyro.page_blocks import TextBlock, blocks_of, joined, size_of, trimmed
+from xyro.page_blocks import blocks_of
+from xyro.text_blocks import TextBlock, joined, size_of, trimmed
 from xyro.wire.urls import resolve
 
 SHORT = 400
@@ -44,6 +45,8 @@ _SILENT = [
     "head",
 ]
 """elements whose text nobody reads"""
+_RAW = ["xmp", "noembed", "noframes", "plaintext"]
+"""elements whose text is written as it is, tags and all"""
 _UNSEEN = [
     "span",
     "font",
@@ -112,6 +115,9 @@ def page_text(body: bytes, codec: str, url: str) -> PageText | None:
     base, main, facts = _base(tree, tame, url), _main(tree, tame), _facts(tree, tame.source)
     if silent := tame.present(_SILENT):
         tree.strip_tags(silent)
+    if raw := tame.present(_RAW):
+        for node in tree.css(", ".join(raw)):
+            node.replace_with(f" {node.text()} ")
     if unseen := tame.present(_UNSEEN):
         tree.unwrap_tags(unseen)
     blocks = _content(root, main, base)

@@ -36,6 +36,29 @@ def test_boilerplate_goes_and_content_stays():
 
 
 @pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ('<div style="overflow: hidden">', "</div>"),
+        ('<div class="col hidden-print">', "</div>"),
+        ('<section title="The hidden cost of a class=&quot;nav&quot;">', "</section>"),
+        ('<div data-role="menu" data-class="nav">', "</div>"),
+        ("<div hidden=until-found>", "</div>"),
+        ("<xmp><form></xmp><div>", "</div>"),
+        ("<noembed><nav></noembed><div>", "</div>"),
+        ("<iframe><!-- <form></iframe><div>", "</div><!-- c -->"),
+    ],
+)
+def test_what_only_resembles_boilerplate_stays(begin, end):
+    found = text_of(f"<h1>Title</h1><p>{LONG}</p>{begin}<p>Inner. {LONG}</p>{end}<p>Last. {LONG}</p>")
+    assert "Inner." in found.text and "Last." in found.text
+
+
+def test_what_is_hidden_goes():
+    found = text_of(f"<h1>Title</h1><p>{LONG}</p><div hidden><p>Inner. {LONG}</p></div><p>Last. {LONG}</p>")
+    assert "Inner." not in found.text and "Last." in found.text
+
+
+@pytest.mark.parametrize(
     ("html", "markdown"),
     [
         ("<h2>A &amp; B</h2>", "## A & B"),

@@ -1,0 +1,78 @@
+"""Blocks of text, as a page shows them one below the other: their size, their Markdown, and which ends are labels."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+
+WHOLE = 120
+"""bytes of UTF-8 from which on a paragraph is no label: forty letters of Chinese"""
+MOSTLY = 0.5
+"""share of a text that must be whole paragraphs for its ends to be cut"""
+_ALWAYS = frozenset(["li", "pre", "table"])
+"""kinds of blocks that are content, however short"""
+_EMPTY = re.compile(r"\x01(\*\*?|`)\s*\1\x02")
+_LOOSE_BEGIN = re.compile(r"\x01(\*\*?|`) +")
+_LOOSE_END = re.compile(r" +(\*\*?|`)\x02")
+HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+
+
+@dataclass(slots=True)
+class TextBlock:
+    """A paragraph, heading, item, table or piece of code."""
+
+    text: str
+    markdown: str
+    kind: str = ""
+    """element that it is of"""
+    links: int = 0
+    """letters of it that are links"""
+
+
+def size_of(blocks: list[TextBlock]) -> int:
+    """Characters of their text."""
+    return sum(len(block.text) for block in blocks)
+
+
+def joined(blocks: list[TextBlock]) -> str:
+    """Markdown of the blocks, one item of a list right below the other."""
+    parts = [blocks[0].markdown]
+    for before, block in itertools.pairwise(blocks):
+        parts.append("\n" if before.kind == block.kind == "li" else "\n\n")
+        parts.append(block.markdown)
+    return "".join(parts)
+
+
+def tightened(markdown: str) -> str:
+    """Marks of emphasis next to their words; none around nothing."""
+    markdown = _EMPTY.sub("", markdown)
+    if "* " in markdown or "` " in markdown:
+        markdown = _LOOSE_BEGIN.sub(r" \1", markdown)
+    if " *" in markdown or " `" in markdown:
+        markdown = _LOOSE_END.sub(r"\1 ", markdown)
+    return markdown.replace("\1", "").replace("\2", "").replace("****", "").strip()
+
+
+def trimmed(blocks: list[TextBlock]) -> list[TextBlock]:
+    """From the title above the first whole sentence or item to the heading below the last; if those are its text.
+
+    What stands before and after is what a page shows beside any text: dates, counters, "Print", links to others.
+    """
+    whole = [number for number, block in enumerate(blocks) if _is_whole(block)]
+    if sum(len(blocks[number].text) for number in whole) < MOSTLY * size_of(blocks) or not whole:
+        return blocks
+    first = max((number for number in range(whole[0]) if blocks[number].kind == "h1"), default=0)
+    end = whole[-1] + 1
+    while end < len(blocks) and blocks[end].kind not in HEADINGS:
+        end += 1
+    return blocks[first:end]
+
+
+def _is_whole(block: TextBlock) -> bool:
+    if block.kind in _ALWAYS:
+        return True
+    size = len(block.text)
+    if block.kind in HEADINGS or block.links >= size / 2:
+        return False
+    return size >= WHOLE or (4 * size >= WHOLE and len(block.text.encode()) >= WHOLE)
