@@ -50,13 +50,13 @@ _MARKS = {
     **{"/" + name: mark + "\2" for name, mark in _INLINE.items()},
 }
 """what a tag writes into a line: `tightened` sets it next to its words"""
-_LABELS = re.compile(r' (?:class|id|role)="([^"]*)"')
+_LABELS = re.compile(r'(?:class|id|role)="([^"]*)"')
 _HIDDEN = ' hidden=""'
 """as lexbor writes the attribute; in a value, quotes are escaped"""
 _NAMES = re.compile(
     r"(?:.*[_-])?(?:nav|navigation|menu|sidebar|sphinxsidebar|related|footer|breadcrumbs?|cookies?|banner|advert|"
     r"sponsored|promo|share|sharing|social|newsletter|comments?|pagination|modal|login|signup|skip|headerlink|"
-    r"excerpt|teasers?|slideshow|gallery|masthead|toctree-wrapper|navheader|navfooter)(?:[_-].*)?",
+    r"excerpt|teasers?|slideshow|gallery|masthead|toctree-wrapper|navheader|navfooter)(?:[_-].*)?|hidden",
     re.IGNORECASE | re.DOTALL,
 )
 """each of them gains on the pages that the rules were tuned on (docs/figures.md), or on pages of documentation"""
