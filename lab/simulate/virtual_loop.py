@@ -135,6 +135,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         ready, timers = self._ready, self._scheduled
         while not ready:
             if not timers:
+                self._each_turn(self._now)  # the last callback may have been the one of a crash
                 raise Stall("nothing is ready and no timer runs")
             timer = heapq.heappop(timers)
             if not timer.cancelled():
