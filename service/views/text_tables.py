@@ -12,6 +12,8 @@ from xyro.wire.text import figure, printable
 FARTHEST = 2.0
 ROOM, LEAST_ROOM = 40, 16
 """columns from which on a URL is cut to fit beside a row, and below which nothing is cut"""
+SETTLED = 0.2
+"""residual, an L1 distance, up to which importance has settled"""
 QUIET = ("doubted_hosts", "waiting_loads", "versions", "bodies", "bodies_bytes", "mean_size", "mean_depth",
          "stale_reports")  # fmt: skip
 """fields of `status` that are shown only where they are not 0"""
@@ -77,7 +79,8 @@ def settled_phrase(convergence: float) -> str:
     """Explain the bound of a residual, an L1 distance of importances of sum 1."""
     if convergence >= FARTHEST:
         return "importance has not settled yet"
-    return f"importance has settled: one more pass along the links would move at most {convergence / 2:.1%} of it"
+    settled = "has settled" if convergence <= SETTLED else "is settling"
+    return f"importance {settled}: one more pass along the links would move at most {convergence / 2:.1%} of it"
 
 
 def explained_fields(explanation: Mapping[str, Any]) -> dict[str, Any]:

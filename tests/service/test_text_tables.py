@@ -30,7 +30,12 @@ def test_a_bound_that_holds_of_any_two_is_none():
 
 def test_how_far_the_importances_have_settled_is_said_in_words():
     assert settled_phrase(FARTHEST) == "importance has not settled yet"
-    assert "along the links would move at most 12.5% of it" in settled_phrase(0.25)
+    assert (
+        settled_phrase(0.96) == "importance is settling: one more pass along the links would move at most 48.0% of it"
+    )
+    assert settled_phrase(0.1).startswith(
+        "importance has settled: one more pass along the links would move at most 5.0%"
+    )
 
 
 def test_a_page_that_never_changed_has_no_last_change():
