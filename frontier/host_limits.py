@@ -1,4 +1,5 @@
-"""Hosts that are left alone for a while: blackout hours, budgets of pages a day, and those that show a challenge.
+"""Hosts that are left alone for a while: blackout hours, budgets of pages a day, those that show a challenge, and those
+whose orders came back because they do not answer.
 
 The scheduler asks `shut[host]` as it asks whether a person holds the host: pages of a host that is shut are parked,
 whoever ordered them, and come back when it opens. A promise to a host does not depend on who wants the page; who must
@@ -115,9 +116,11 @@ class HostLimits:
         self.shut: NDArray[np.bool_] = np.zeros(len(hosts.waiting), np.bool_)
         """by host number, as long as `hosts.open`"""
         self.until: dict[int, tuple[float, str]] = {}
-        """hosts that are shut: (when they open, 'blackout' | 'budget' | 'challenge')"""
+        """hosts that are shut: (when they open, 'blackout' | 'budget' | 'challenge' | 'back-off')"""
         self.challenged: dict[int, float] = {}
         """hosts that show a challenge, and until when they are left alone for it (impostors.py)"""
+        self.backed_off: dict[int, float] = {}
+        """hosts whose orders came back, for others can be read meanwhile, and until when they are not contacted"""
         self._day = 0
         self.orders_today: dict[int, int] = {}
         """orders of this day, of hosts with a budget"""
@@ -151,9 +154,11 @@ class HostLimits:
         before = set(self.until)
         self.challenged = {host: min(until, now + DAY) for host, until in self.challenged.items() if until > now}
         self.until = self._shut_at(now, self._budget_of, self._calendar_of)
-        for host, until in self.challenged.items():
-            if until > self.until.get(host, (0.0, ""))[0]:
-                self.until[host] = until, "challenge"
+        self.backed_off = {host: min(until, now + DAY) for host, until in self.backed_off.items() if until > now}
+        for reason, alone in (("challenge", self.challenged), ("back-off", self.backed_off)):
+            for host, until in alone.items():
+                if until > self.until.get(host, (0.0, ""))[0]:
+                    self.until[host] = until, reason
         opened = sorted(before.difference(self.until))
         self.shut[opened] = False
         self.shut[list(self.until)] = True
@@ -174,10 +179,18 @@ class HostLimits:
 
     def challenge(self, host: int, until: float) -> None:
         """Leave a host alone until then, whoever wants its pages."""
-        self._meet()
         self.challenged[host] = until
+        self._leave_alone(host, until, "challenge")
+
+    def back_off(self, host: int, until: float) -> None:
+        """Order nothing of a host until it may be contacted again: it failed."""
+        self.backed_off[host] = until
+        self._leave_alone(host, until, "back-off")
+
+    def _leave_alone(self, host: int, until: float, reason: str) -> None:
+        self._meet()
         if until > self.until.get(host, (0.0, ""))[0]:
-            self.until[host] = until, "challenge"
+            self.until[host] = until, reason
         self.shut[host] = self.on = True
         self._next = min(self._next, until)
 

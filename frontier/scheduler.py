@@ -196,8 +196,13 @@ class Scheduler:
         self.bandwidth.share_out(self.gamma.refresh_share(contested, self.bandwidth.own))
 
     def drop(self, page: LocalPage, epoch: int) -> None:
-        """The order was taken back unread (a person blocked its host): it is to be given out again, later."""
+        """The order was taken back unread (a person blocked its host, or that failed and is left alone while others can
+        be read): it is to be given out again, later."""
         if self.leases.is_out(page, epoch):
+            host = self.partition.hosts_of[page]
+            clock = self.partition.hosts.clocks.get(host)
+            if clock is not None and clock.failures and clock.next_at > self._now:
+                self.host_limits.back_off(host, clock.next_at)
             self.leases.settle(page)
             self.revisits.dropped(page)
             if not self.parking.park(page):

@@ -251,6 +251,10 @@ class FetchQueue:
             self._park(entry)
         return dropped
 
+    def waiting_hosts(self, moment: float) -> list[str]:
+        """Hosts with orders that may not be read before `moment`; those that a person holds are not among them."""
+        return [host.name for ready_at, stamp, host in self._waiting if host.stamp == stamp and ready_at > moment]
+
     def wake_at(self, least: int = 0) -> float | None:
         """The earliest moment at which `pop` may succeed, in the past if it may now; None if only `put`, `release` or
         `resume` can change anything."""

@@ -193,6 +193,11 @@ class Pool:
                 self._posts.refuse(order)
         return [order for order in dropped if order.page < POST]
 
+    def drop_failed(self, wait: float) -> list[FetchOrder]:
+        """Take back the orders of hosts that failed and are not to be contacted for so many seconds."""
+        late = self._queue.waiting_hosts(self._clock.monotonic() + wait)
+        return [order for host in late if self._politeness.failures(host) for order in self.drop(host)]
+
     async def run(self) -> None:
         """Read until `stop`. Raises what `on_report` raised: no report may be lost silently."""
         self._running = True

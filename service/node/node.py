@@ -309,6 +309,8 @@ class Node:
             now = self.clock.time()
             await self.clock.sleep(min(HOUSEKEEPING, max(self.blackout_switch.next_change() - now, 0.01)))
             self.load_loop.expire()
+            if self._room() <= 0:  # others may be read while these wait
+                self._take_back(self.pool.drop_failed(HOUSEKEEPING))
             self.recent.note(self.reads, lambda: self.errors)
             part_requests.look()
             self.blackout_switch.follow(self.clock.time())
