@@ -237,6 +237,28 @@ def test_what_never_ends_is_a_stall() -> None:
         loop.abandon()
 
 
+def test_a_crash_in_the_very_last_callback_is_no_stall() -> None:
+    """Seeds 606, 960 and 983 end a life so: nothing is ready, no timer runs, and the process is gone."""
+    faults = Faults(End("crash", "post.pages", 1))
+
+    def each_turn(_: float) -> None:
+        faults.reach(CALLBACK)
+
+    async def post() -> None:
+        faults.reach("post.pages")
+
+    async def live() -> None:
+        posting = asyncio.create_task(post())
+        await asyncio.get_running_loop().create_future()
+        await posting
+
+    loop = VirtualLoop(5.0, random.Random(1), 0.0, lambda: 0.5, each_turn)
+    with pytest.raises(Crash):
+        loop.run_until_complete(live())
+    assert faults.is_dead
+    loop.abandon()
+
+
 def test_a_batch_on_its_way_is_there_whole_or_not_at_all(witness: CrawlWitness) -> None:
     found = set()
     for seed in range(20):
