@@ -15,9 +15,10 @@ importance read.
 
 A pattern that breeds, whose pages are met on its own pages or by redirects and hardly elsewhere, is of poor standing:
 calendars, lists in every order, endless redirects. Paths with a query are at once; a folder is when it leads on from a
-name that nobody can have made (impostors.py), for honest folders breed, too. All of these get POOR of the reads, read
-again (revisits.py) or not, and what they had before that was known counts (metadata.hosts.Standing). In a crawl that is
-not refreshed the rest of them are read once there is nothing else.
+name that nobody can have made (impostors.py), for honest folders breed, too; or when nothing speaks for it
+(vouchers.py). While a folder breeds its newest pages go first, a few at a time: what has an end shows it soon so. All
+patterns of poor standing get POOR of the reads, read again (revisits.py) or not, and what they had before that was
+known counts (metadata.hosts.Standing). In a crawl that is not refreshed the rest is read once there is nothing else.
 
 One order in twenty is a page at random (SCOUT), read when its host has nothing better: a folder that looks poor is
 tried all the same. At a host of which little was read the crawl looks only a few pages ahead, for what these show may
@@ -44,11 +45,11 @@ from xyro.frontier.ledger import NO_PAGES, Ledger
 from xyro.metadata import rows
 from xyro.metadata.hosts import POOR
 from xyro.metadata.partition import Partition
-from xyro.metadata.states import LEASED, State
+from xyro.metadata.states import FOLDER, LEASED, State
 from xyro.opic.cash import UNIT, seeds_of
 from xyro.refresh.rate_belief import START, PageBelief
 from xyro.refresh.rate_sums import RateSums
-from xyro.refresh.sharing import choose, crowd
+from xyro.refresh.sharing import choose, crowd, rank_in_run
 from xyro.wire.ids import LocalPage, local_pages
 from xyro.wire.messages import Priority
 
@@ -227,10 +228,23 @@ class Discovery:
     def _best(self, pages: Ids, spare: Places, wanted: int) -> Ids:
         """The pages of the best scores, at most `wanted` and as many of each host as it has places to spare."""
         score = self.score(pages)
+        if self.standing.any_doubt and not self.poor_only:
+            pages, score = self._descend(pages, score)
         if len(pages) > wanted:
             near = crowd(score, wanted)
             pages, score = pages[near], score[near]
         return pages[choose(score, self.partition.columns["host"][pages], spare, wanted)]
+
+    def _descend(self, pages: Ids, score: Ids) -> tuple[Ids, Ids]:
+        """Pages and scores with, of each folder that breeds, its newest pages alone, in the places of its best ones, a
+        few more for each sign that speaks for it (vouchers.py): who goes down a folder that people made comes to an end
+        soon, and that is such a sign; of the best pages each may lead on."""
+        slots = self.partition.columns[FOLDER][pages]
+        some = np.flatnonzero(self.standing.doubtful(slots))
+        newest = some[np.lexsort((-pages[some], slots[some]))]
+        score[newest] = score[some[np.lexsort((-score[some], slots[some]))]]
+        later = rank_in_run(slots[newest]) >= np.maximum(self.standing.fed[slots[newest]], LEAST_AHEAD)
+        return np.delete(pages, newest[later]), np.delete(score, newest[later])
 
     def score(self, pages: Ids) -> Ids:
         """Scores of sorted unread pages: the greatest is read first."""

@@ -10,7 +10,7 @@ Endless pages lead on, to what lies next to them, and nowhere else. A folder tha
     an outside   pages elsewhere lead to pages of it that are known already, or its pages lead to new ones elsewhere
     a past       its pages lead back to pages as old as the elder half of it, which do not lead to them. What the page
                  that led to it shows, too, is a menu, or the way down to it, and says nothing
-    ends         pages that lead to no unread page of it
+    ends         pages that lead to no unread page of it, and to none that is younger than themselves
 
 Each page is vouched for once, and each that is read for the first time speaks once of every kind. Only pages of such
 folders are looked at, and links to them: on a site of which no folder breeds all of this costs one look at a flag.
@@ -72,7 +72,7 @@ class Vouchers:
         inside = columns[FOLDER][children] == columns[FOLDER][page]
         near, others = children[inside & (children != page)], children[~inside & (children >= before)]
         signs = min(int(np.count_nonzero(~standing.poor(others))), MENU)
-        signs += not (columns["state"][near] == _UNREAD).any()
+        signs += not ((columns["state"][near] == _UNREAD) | (near > page)).any()
         standing.vouch(np.full(signs, columns[FOLDER][page]))
         self._vouch(self._elders(page, near[near < before][:MOST_LINKS]))
 
@@ -86,8 +86,10 @@ class Vouchers:
             self.partition.standing.vouch(self.partition.columns[FOLDER][np.array(fresh)])
 
     def _elders(self, page: LocalPage, near: Pages) -> Pages:
-        """Of known pages of its folder that a page shows: those of the elder half, far from it."""
+        """Of known pages of its folder that a page shows: those of the elder half, far from it, that were read: of
+        others nobody knows whether they lead to it."""
         middle = (self._eldest_of(int(self.partition.columns[FOLDER][page])) + page) / 2
+        near = near[self.partition.columns["state"][near] != _UNREAD]
         if not (near < middle).any():
             return near[:0]
         shown: list[NDArray[Any]] = []

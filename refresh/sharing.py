@@ -191,7 +191,7 @@ def choose(urgency: NDArray[np.int64], hosts: NDArray[np.uint32], room: NDArray[
     if int(room[hosts].min()) >= n <= limit:
         return np.argsort(-urgency, kind="stable")
     order = np.lexsort((-urgency, hosts))
-    rank = _rank_in_run(hosts[order])
+    rank = rank_in_run(hosts[order])
     order = order[rank < room[hosts[order]]]
     best = np.lexsort((order, -urgency[order]))
     chosen: Ids = order[best[:limit]]
@@ -212,8 +212,8 @@ def crowd(urgency: NDArray[np.int64], wanted: int) -> Ids:
     return np.flatnonzero(chosen)
 
 
-def _rank_in_run(sorted_keys: NDArray[np.uint32]) -> Ids:
-    """0, 1, 2 ... within each run of equal keys."""
+def rank_in_run(sorted_keys: NDArray[np.uint32]) -> Ids:
+    """Return 0, 1, 2 ... within each run of equal keys."""
     n = len(sorted_keys)
     starts = np.flatnonzero(np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]]))
     lengths = np.diff(np.concatenate([starts, [n]]))

@@ -12,7 +12,7 @@ from tests.frontier.rig import Crawl, report, signature, url
 from tests.frontier.test_waiting_links import crawled, settings
 from xyro.frontier.ledger import LINKS_AT_ONCE
 from xyro.frontier.pages import SLICE_PAUSE
-from xyro.metadata.hosts import CLOSED, POOR, POOR_WORTH, QUERIES, TRIAL
+from xyro.metadata.hosts import CLOSED, MENU, POOR, POOR_WORTH, QUERIES, TRIAL
 from xyro.metadata.states import State
 from xyro.service.views.why import why
 from xyro.wire.messages import Priority
@@ -192,8 +192,8 @@ def test_what_was_learned_of_patterns_is_stored(tmp_path):
     again.close()
 
 
-def lost_and_found(fresh):
-    """Links of a site: 60 honest pages in a tree, and /lost/, which answers any name with `fresh()`."""
+def lost_and_found(fresh, pages=60):
+    """Links of a site: honest pages in a tree, and /lost/, which answers any name with `fresh()`."""
 
     def links(target):
         if target == HOME:
@@ -201,7 +201,7 @@ def lost_and_found(fresh):
         if "/lost/" in target:
             return [HOME, *fresh()]
         number = int(target.rpartition("/p")[2].removesuffix(".html"))
-        return [HOME, *(url(0, page) for page in range(4 * number + 1, 4 * number + 5) if page < 60)]
+        return [HOME, *(url(0, page) for page in range(4 * number + 1, 4 * number + 5) if page < pages)]
 
     return links
 
@@ -278,7 +278,7 @@ def test_a_folder_that_leads_nowhere_but_on_gets_a_small_share_though_it_knows_i
     def links(target):
         return [HOME, *onward(target)] if "/lost/" in target else below(target)
 
-    read = answered(crawl, links, 800)
+    read = answered(crawl, links, 2_400)
     assert crawl.probes, "it was asked for a name that nobody can have made, and has none"
     assert {url(0, page) for page in range(60)} <= set(read)
     frontier, page = crawl.page("http://h0.example/lost/x.html")
@@ -290,6 +290,35 @@ def test_a_folder_that_leads_nowhere_but_on_gets_a_small_share_though_it_knows_i
         for line in why(crawl.views(), "http://h0.example/lost/x.html", crawl.now)["because"]
     )
     assert crawl.audit()["ok"]
+
+
+def test_a_large_honest_tree_beside_an_endless_folder_is_known_by_its_ends():
+    """Each page of either shows its way home and new pages of its folder: only where the tree ends do they differ."""
+    onward, below = fresh_names(), lost_and_found(list, pages=4_000)
+    doors = [f"http://h0.example/{door}" for door in ("calendar?month=1", "shop/p0.html", "list?a=0", "gone/x.html")]
+
+    def links(target):
+        if target in doors:
+            return [HOME]
+        if target == HOME:
+            return [HOME, *below(target), *doors]
+        return [HOME, *onward(target)] if "/lost/" in target else below(target)
+
+    crawl = Crawl.in_memory(refreshing=True)
+    crawl.submit(HOME)
+    read: list[str] = []
+    for _ in range(40):
+        orders = crawl.turn()
+        crawl.deliver_all()
+        for order in orders:
+            crawl.answer(order, links(order.url), signature=signature(order.page))
+        read += [order.url for order in orders]
+        crawl.now += max(0.06, 0.015 * len(orders))
+    assert not crawl.frontier.partition.standing.is_poor(crawl.page(HOME)[1])
+    assert crawl.frontier.partition.standing.is_poor(crawl.page("http://h0.example/lost/x.html")[1])
+    trap = {target for target in read if "/lost/" in target}
+    assert len(trap) < CLOSED / MENU + 64 + POOR * len(read), "what was out as it became known is read, too"
+    assert len(set(read) - trap) > 1_000
 
 
 def wiki(pages):
