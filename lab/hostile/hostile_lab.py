@@ -21,7 +21,7 @@ from pathlib import Path
 
 from xyro.lab.child import environment, running
 from xyro.lab.hostile.hostile_rows import ROWS, Hostile, RowGoal, TableRow
-from xyro.lab.hostile.hostile_sites import HonestSites
+from xyro.lab.hostile.hostile_sites import HonestSites, traps_of
 from xyro.lab.hostile.request_log import LogReading, judge, read_log
 from xyro.lab.speed.measures import memory_of
 from xyro.lab.web.places import address_of
@@ -170,7 +170,8 @@ async def crawl(
                 bounds = (row.seconds * part, max(LEAST_LONGEST, LONGEST * seconds_alone))
                 cost = await _crawl(web.entry, Path(name, "data"), row, words, bounds, logs[0], wanted)
         trapped = address_of(0) if row.hostile.trapped or row.hostile.doors else ""
-        reading = judge([request for log in logs for request in read_log(log)], wanted, trapped)
+        requests = [request for log in logs for request in read_log(log)]
+        reading = judge(requests, wanted, trapped, traps_of(row.hostile))
         holds = await _audited(Path(name, "data"))
     return MeasuredRun(reading, len(wanted), *cost, holds)
 

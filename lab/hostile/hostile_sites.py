@@ -74,9 +74,9 @@ def kind_of(address: str) -> str:
     return "farm" if second >= _FARM else _KINDS.get(second, "honest")
 
 
-def is_trap(address: str, path: str) -> bool:
-    """Tell whether a page of an honest host belongs to a trap there."""
-    return path.startswith(TRAPS)
+def traps_of(hostile: Hostile) -> tuple[str, ...]:
+    """Beginnings of the paths that belong to the traps of an honest host; the doors of others lead home."""
+    return (TRAPS[:-1] if hostile.traps else ()) + (TRAPS[-1:] if hostile.folder else ())
 
 
 def numbered(second: int, number: int) -> str:
@@ -113,10 +113,8 @@ class HonestSites:
         host = host_at(address)
         if not 0 <= host < self.hosts:
             return MISSING
-        if host == 0 and path.startswith(FOLDER) and self.hostile.folder:
-            return self._in_folder(path)
-        if host == 0 and self.hostile.traps and is_trap(address, path) and not path.startswith(FOLDER):
-            return ServedPage(tuple(self._trap(path)))
+        if host == 0 and path.startswith(traps_of(self.hostile)):
+            return self._in_folder(path) if path.startswith(FOLDER) else ServedPage(tuple(self._trap(path)))
         if host == 0 and (self.hostile.trapped or self.hostile.doors) and path in DOORS:
             return ServedPage(("/",))
         page = 0 if path == "/" else int(path[2:-5]) if path.startswith("/p") and path.endswith(".html") else -1

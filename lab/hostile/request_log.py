@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from xyro.lab.hostile.hostile_sites import is_trap, kind_of
+from xyro.lab.hostile.hostile_sites import TRAPS, kind_of
 
 
 class ServedRequest(NamedTuple):
@@ -17,10 +17,9 @@ class ServedRequest(NamedTuple):
     address: str
     path: str
 
-    @property
-    def hostile(self) -> bool:
-        """Tell whether it went to a hostile host, or into a trap."""
-        return kind_of(self.address) != "honest" or is_trap(self.address, self.path)
+    def is_hostile(self, traps: tuple[str, ...]) -> bool:
+        """Tell whether it went to a hostile host, or into a trap: to a path that begins like one of these."""
+        return kind_of(self.address) != "honest" or self.path.startswith(traps)
 
 
 def read_log(path: Path) -> Iterator[ServedRequest]:
@@ -47,8 +46,13 @@ class LogReading(NamedTuple):
     requests: int
 
 
-def judge(requests: list[ServedRequest], wanted: set[tuple[str, str]], trapped: str = "") -> LogReading:
-    """Judge the requests of all servers together. trapped: address of the host with traps."""
+def judge(
+    requests: list[ServedRequest],
+    wanted: set[tuple[str, str]],
+    trapped: str = "",
+    traps: tuple[str, ...] = TRAPS,
+) -> LogReading:
+    """Judge the requests of all servers together. trapped: address of the host with traps, at such paths."""
     requests.sort()
     first: dict[tuple[str, str], float] = {}
     for moment, address, path in requests:
@@ -62,8 +66,10 @@ def judge(requests: list[ServedRequest], wanted: set[tuple[str, str]], trapped: 
     ended = last if missing - {trapped} else max(outside, default=began)
     late = last if trapped in missing else max(inside, default=began)
     before = [request for request in requests if request.moment <= ended]
-    return LogReading(len(first), ended - began, late - began, _share(before), _share(requests), len(requests))
+    return LogReading(
+        len(first), ended - began, late - began, _share(before, traps), _share(requests, traps), len(requests)
+    )
 
 
-def _share(requests: list[ServedRequest]) -> float:
-    return sum(request.hostile for request in requests) / max(1, len(requests))
+def _share(requests: list[ServedRequest], traps: tuple[str, ...]) -> float:
+    return sum(request.is_hostile(traps) for request in requests) / max(1, len(requests))

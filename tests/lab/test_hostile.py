@@ -6,7 +6,16 @@ import pytest
 
 from xyro.lab.hostile.hostile_lab import MeasuredRun, main, shortfalls
 from xyro.lab.hostile.hostile_rows import ROWS, Hostile, RowGoal
-from xyro.lab.hostile.hostile_sites import DOORS, FARM_LINKS, MISSING, HonestSites, HostileSites, Silence, kind_of
+from xyro.lab.hostile.hostile_sites import (
+    DOORS,
+    FARM_LINKS,
+    MISSING,
+    HonestSites,
+    HostileSites,
+    Silence,
+    kind_of,
+    traps_of,
+)
 from xyro.lab.hostile.request_log import LogReading, ServedRequest, judge, read_log
 
 EVERYTHING = Hostile(
@@ -104,6 +113,13 @@ def test_the_log_is_judged_by_hand(tmp_path):
     wanted = {("127.1.0.1", "/"), ("127.1.0.1", "/p1.html")}
     assert judge(requests, wanted) == LogReading(2, 4.0, 0.0, 1 / 3, 2 / 4, 4)
     assert judge(requests, {*wanted, ("127.1.0.1", "/p2.html")}) == LogReading(2, 5.0, 0.0, 2 / 4, 2 / 4, 4)
+
+
+def test_the_door_of_a_trap_that_is_not_there_is_an_honest_page():
+    requests = [ServedRequest(10.0 + number, "127.1.0.1", door) for number, door in enumerate(DOORS)]
+    shares = [judge(requests, set(), "", traps_of(hostile)).later for hostile in (EVERYTHING, Hostile(folder=True))]
+    assert shares == [1.0, 1 / len(DOORS)]
+    assert judge(requests, set(), "", traps_of(Hostile(doors=True))).later == 0.0
 
 
 def test_a_host_with_traps_has_a_time_of_its_own():
