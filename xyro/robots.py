@@ -19,6 +19,7 @@ and cheap: a Disallow by its literal beginning, an Allow by nothing.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections.abc import Iterator
@@ -32,6 +33,8 @@ from xyro.failures import DAY, policy
 from xyro.wire.urls import resolve
 from xyro.wire.uses import SEARCH, USES, bits
 
+LONG = 32 * 1024
+"""bytes of a file that is parsed beside the event loop"""
 MAX_BODY = 500 * 1024
 """Octets read of a robots.txt (RFC 9309 2.5: at least 500 KiB)."""
 MAX_SITEMAPS = 1_000
@@ -375,11 +378,20 @@ class RobotsTable:
         state = self._states.get(origin)
         return state if state is not None and now < state.fresh_until else None
 
+    async def learn_long(self, origin: str, answer: Answer, now: float) -> RobotsState:
+        """Like `learn`; a file of 500 KiB takes .1 s, which is the time of a thread."""
+        if len(answer.body or b"") < LONG:
+            return self.learn(origin, answer, now)
+        before = self._states.get(origin)
+        state = await asyncio.to_thread(judge, answer, before, now, self._token, self._purposes)
+        return self._keep(origin, state)
+
     def learn(self, origin: str, answer: Answer, now: float) -> RobotsState:
         """Take in what `origin` answered; returns what holds from now on."""
-        before = self._states.get(origin)
-        state = judge(answer, before, now, self._token, self._purposes)
-        if before is not None:
+        return self._keep(origin, judge(answer, self._states.get(origin), now, self._token, self._purposes))
+
+    def _keep(self, origin: str, state: RobotsState) -> RobotsState:
+        if origin in self._states:
             self._forget(origin)
         self._states[origin] = state
         self._weight += state.rules.weight

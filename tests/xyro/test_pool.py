@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -22,8 +23,8 @@ from xyro.failures import DAY
 from xyro.fetch_queue import FetchQueue
 from xyro.lookups import LONGEST_LINE, Lookups
 from xyro.politeness import Manners, Politeness
-from xyro.pool import Pool
-from xyro.robots import RobotsTable
+from xyro.pool import STARTS, Pool
+from xyro.robots import LONG, Robots, RobotsTable
 from xyro.slot_shares import SlotShares
 from xyro.wire.clock import ManualClock
 from xyro.wire.errors import TheirError
@@ -194,6 +195,44 @@ async def test_every_order_is_reported_once_and_robots_is_read_first() -> None:
         assert bench.pool.quiet()
         assert (bench.pool.counters.reads, bench.pool.counters.robots_reads) == (200, 20)
         assert bench.pool.in_flight == 0
+
+
+async def test_few_reads_begin_in_one_turn_of_the_event_loop() -> None:
+    """256 connections begun at once held the event loop for .2 s."""
+    async with Bench(concurrency=3 * STARTS).running() as bench:
+        orders = [o for host in range(4 * STARTS) for o in pages(f"h{host}", 1, host)]
+        bench.pool.submit(orders)
+        begun = [bench.pool.in_flight]
+        while begun[-1] < 3 * STARTS:
+            await asyncio.sleep(0)
+            begun.append(bench.pool.in_flight)
+        assert max(later - before for before, later in itertools.pairwise([0, *begun])) == STARTS
+        await bench.settle()
+        assert sorted(bench.told) == list(range(4 * STARTS))
+
+
+async def test_a_long_robots_txt_is_parsed_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsing, parse = list[str](), Robots.parse
+
+    def noted(body: bytes, token: str, **more: bool | int) -> Robots:
+        parsing.append(threading.current_thread().name)
+        return parse(body, token, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Robots, "parse", noted)
+    rules = b"User-agent: *\nDisallow: /1\n"
+    async with Bench().running() as bench:
+        for host, body in (("a", rules), ("b", rules + b"Disallow: /x\n" * (LONG // 12))):
+            bench.script.robots[f"http://{host}"] = lambda body=body: bench.script.good(body=body)
+        await bench.read(*pages("a", 2), *pages("b", 2, 2))
+        bench.pool.submit([order(5, "http://b/10")])
+        for _ in range(500):
+            if len(bench.reports) < 5:
+                await asyncio.sleep(0.01)
+    assert parsing[0] == threading.main_thread().name != parsing[1] and len(parsing) == 2
+    assert {report.page: report.error for report in bench.reports if report.error} == {
+        1: "robots-disallowed",
+        5: "robots-disallowed",
+    }
 
 
 async def test_nothing_is_read_before_run_and_everything_after_it() -> None:
