@@ -107,7 +107,7 @@ EXCEPTIONS: frozenset[tuple[str, str]] = frozenset()
 """(file, module it imports against the direction): there were 46; the list is empty and stays so"""
 
 PURE_FOLDERS = ("opic", "refresh")
-PURE_WORDS = {"__future__", "abc", "collections", "dataclasses", "enum", "types", "typing", "xyro.wire"}
+PURE_WORDS = {"__future__", "abc", "collections", "dataclasses", "enum", "msgspec", "types", "typing", "xyro.wire"}
 PURE_WORDS |= {f"xyro.{folder}" for folder in PURE_FOLDERS}
 PURE_NUMBERS = {"array", "bisect", "fractions", "heapq", "math", "numba", "numpy", "struct"}
 PURE_IMPORTS = PURE_WORDS | PURE_NUMBERS | {"copy", "functools", "itertools", "operator"}

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from xyro.decode import GZIP_MAGIC, Caps, Decoder, codings_of
 from xyro.doctype import SNIFF

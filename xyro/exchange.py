@@ -10,8 +10,10 @@ import asyncio
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from xyro.decode import Caps
 from xyro.tape import Tape
@@ -22,8 +24,7 @@ BUFFER = 128 * 1024
 """Bytes of a body that wait for us before its connection is paused."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientLimits:
+class ClientLimits(Struct, frozen=True):
     """Seconds and bytes that one request may take. Times run from when it was sent, but for `connect`."""
 
     connect: float = 10.0
@@ -67,8 +68,7 @@ def keep_alive(header: str) -> float:
     return float(found[1]) if found else 0.0
 
 
-@dataclass(slots=True)
-class _Idle(Generic[C]):
+class _Idle(Struct, Generic[C]):
     connection: C
     since: float
     due: float = math.inf

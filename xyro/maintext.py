@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from selectolax.lexbor import LexborHTMLParser
 
 MAX_BODY = 1024 * 1024
@@ -68,8 +68,7 @@ def signature(body: bytes, codec: str) -> bytes | None:
     return hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest() if text else None
 
 
-@dataclass(frozen=True, slots=True)
-class TameSource:
+class TameSource(Struct, frozen=True):
     """A page that lexbor can be given; `tags`: its distinct tags in lower case, such as b"<div" and b"</div"."""
 
     source: str

@@ -11,9 +11,11 @@ import logging
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from xyro.configs.parsed_types import scope_settings
 from xyro.configs.schema import Settings
@@ -88,8 +90,7 @@ IDLE_ROUNDS = 10
 """rounds of settling in a row in which no partition found anything to spend"""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The bounds of a crawl, which ends when one is reached. 0 = unbounded."""
 
     pages: int = 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
+
+from msgspec.structs import replace
 
 from xyro import VERSION
 from xyro.archive_options import ArchiveOptions

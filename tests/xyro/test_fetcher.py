@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import dataclasses
 import gzip
 import hashlib
 import zlib
@@ -323,14 +322,14 @@ async def test_what_came_of_half_a_page_counts_but_has_no_signature() -> None:
 
 
 async def test_a_page_of_exactly_the_cap_is_whole() -> None:
-    limits = dataclasses.replace(QUICK, body=Caps(size=len(BODY)))
+    limits = replace(QUICK, body=Caps(size=len(BODY)))
     assert (await fetched(says(page(BODY)), limits=limits)).error == ""
-    limits = dataclasses.replace(QUICK, body=Caps(size=len(BODY) - 1))
+    limits = replace(QUICK, body=Caps(size=len(BODY) - 1))
     assert (await fetched(says(page(BODY)), limits=limits)).error == "too-large"
 
 
 # The wire's cap is above what an event loop reads in one go (256 KiB): it is raised as soon as the first bytes tell.
-SMALL = dataclasses.replace(QUICK, body=Caps(size=20_000), wire=300_000)
+SMALL = replace(QUICK, body=Caps(size=20_000), wire=300_000)
 URLSET = b"<?xml version='1.0'?><urlset>" + b"<url><loc>http://x/</loc></url>" * 20_000 + b"</urlset>"
 
 
@@ -367,7 +366,7 @@ async def test_a_few_large_sitemaps_at_a_time() -> None:
         await go_on.wait()
         await talk.say(raw[first:])
 
-    limits = dataclasses.replace(SMALL, total=10.0, slow_window=10.0)
+    limits = replace(SMALL, total=10.0, slow_window=10.0)
     async with serving(script) as server, reading(limits) as fetcher:
         slow = [asyncio.create_task(fetcher.fetch(order(f"{server.url}/slow{n}.xml"))) for n in range(LARGE)]
         tasks = [asyncio.create_task(fetcher.fetch(order(f"{server.url}/{n}.xml"))) for n in range(LARGE + 2)]
@@ -890,7 +889,7 @@ async def test_answers_of_few_bytes_show_that_others_are_read(monkeypatch: pytes
 
 async def test_a_connection_whose_host_is_read_soon_is_kept_for_that() -> None:
     """The other host's is closed meanwhile."""
-    limits = dataclasses.replace(QUICK, idle=0.1)
+    limits = replace(QUICK, idle=0.1)
     ends = asyncio.Queue[str]()
 
     async def script(talk: Talk) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from sys import intern
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from xyro.exchange import ClientLimits, IdleConnections, keep_alive
 
@@ -94,7 +94,7 @@ def test_one_that_is_awaited_is_kept_for_longer() -> None:
 
 @pytest.mark.parametrize("shown", [False, True])
 def test_nothing_is_sent_while_the_server_may_be_closing_it(shown: bool) -> None:
-    idle = Idle(dataclasses.replace(LIMITS, idle=60.0))
+    idle = Idle(replace(LIMITS, idle=60.0))
     if shown:
         idle.fill("a")
         idle.pass_on(0.2)
