@@ -502,3 +502,26 @@ async def test_idle_connections_are_bounded_and_those_used_last_stay() -> None:
         for server in servers[-5:]:
             assert (await fetcher.fetch(order(server.url + "/again"))).error == ""
         assert [server.connections for server in servers] == [1] * 20
+
+
+async def test_a_connection_is_free_as_soon_as_an_answer_is_whole(client: Literal["fast", "aiohttp"]) -> None:
+    """A busy machine lets pages wait for seconds until they are parsed: meanwhile the server's time-out runs."""
+    guard = Guard(only_net=["127.0.0.0/8"])
+    resolver = Resolver(guard, None)
+    getter = client_class(client)(guard, resolver, user_agent="x", limits=QUICK)
+    async with serving(says(page(b"<p>" * 5_000), close=False)) as server:
+        first = await getter.get(server.url + "/1")
+        await asyncio.sleep(0.05)
+        second = await getter.get(server.url + "/2")
+        for reply in (first, second):
+            body = b""
+            while piece := await reply.read():
+                body += piece
+            assert body == b"<p>" * 5_000 and reply.whole
+            reply.close()
+        assert server.connections == 1
+        third = await getter.get(server.url + "/3")
+        third.close()
+        assert server.connections == 1
+    await getter.close()
+    await resolver.close()
