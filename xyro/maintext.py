@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
-from selectolax.lexbor import LexborHTMLParser
 
 MAX_BODY = 1024 * 1024
 """Bytes of a page that is looked at."""
@@ -60,6 +59,8 @@ def signature(body: bytes, codec: str) -> bytes | None:
     tame = tamed(body, codec)
     if tame is None:
         return None
+    from selectolax.lexbor import LexborHTMLParser  # signatures of texts alone need it
+
     tree = LexborHTMLParser(tame.source)
     if tree.body is None:
         return None

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xyro.configs.schema import Settings
-from xyro.loader.catalog import Catalog
-from xyro.loader.intake import Intake
-from xyro.loader.library import Library
-from xyro.loader.parse import ParseLimits
-from xyro.loader.validate import Validator
+
+if TYPE_CHECKING:
+    from xyro.loader.intake import Intake
+    from xyro.loader.library import Library
 
 
 def intake_of(settings: Settings, library: Library) -> Intake:
-    """The intake of `[loader]`."""
+    """The intake of `[loader]`. InputError: a catalog cannot be read."""
+    from xyro.loader.catalog import Catalog  # lxml and the rest of the loader: many a crawl meets no XML
+    from xyro.loader.intake import Intake
+    from xyro.loader.parse import ParseLimits
+    from xyro.loader.validate import Validator
+
     loader = settings.loader
     limits = ParseLimits()
     validator = (

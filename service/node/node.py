@@ -132,11 +132,19 @@ class Node:
         self.lookup = PageLookup((), data.count, self.scope)
         self.crawl_views = CrawlViews(self.frontiers)
         self.part_library = PartLibrary(self.lookup.part, self.lookup.body)
-        intake = intake_of(settings, self.part_library)
         again = self.lookup.again if settings.loader.revalidate else lambda report: None
         self.load_loop = LoadLoop(
-            self.bus, self.clock, intake, self.lookup.signature, self.lookup.is_named, again, self._eased, self._posted
+            self.bus,
+            self.clock,
+            partial(intake_of, settings, self.part_library),
+            self.lookup.signature,
+            self.lookup.is_named,
+            again,
+            self._eased,
+            self._posted,
         )
+        if settings.loader.catalogs:
+            _ = self.load_loop.intake  # one that cannot be read is refused now
         self.fetch_loop = FetchLoop(self.bus, self.clock, self._reader_of, self.load_loop.deliver, self._first_pause())
         self.queue, self.pool = self.fetch_loop.reader.queue, self.fetch_loop.reader.pool
         self.side = self.fetch_loop.side_reads
