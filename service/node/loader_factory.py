@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xyro.configs.schema import Settings
@@ -9,6 +11,14 @@ from xyro.configs.schema import Settings
 if TYPE_CHECKING:
     from xyro.loader.intake import Intake
     from xyro.loader.library import Library
+
+
+def lazy_intake_of(settings: Settings, library: Library) -> Callable[[], Intake]:
+    """Makes the intake when it is called. InputError: a catalog cannot be read, which is said at once."""
+    if not settings.loader.catalogs:
+        return partial(intake_of, settings, library)
+    intake = intake_of(settings, library)
+    return lambda: intake
 
 
 def intake_of(settings: Settings, library: Library) -> Intake:

@@ -36,7 +36,7 @@ from xyro.service.node.data_dir import DataDir
 from xyro.service.node.fetch_loop import FetchLoop
 from xyro.service.node.host_calendar import HostCalendar
 from xyro.service.node.load_loop import FULL, LoadLoop
-from xyro.service.node.loader_factory import intake_of
+from xyro.service.node.loader_factory import lazy_intake_of
 from xyro.service.node.log_setup import log_reads
 from xyro.service.node.network import LoneNode, NodeNetwork
 from xyro.service.node.page_lookup import PageLookup, PartitionParts
@@ -132,19 +132,11 @@ class Node:
         self.lookup = PageLookup((), data.count, self.scope)
         self.crawl_views = CrawlViews(self.frontiers)
         self.part_library = PartLibrary(self.lookup.part, self.lookup.body)
+        intake = lazy_intake_of(settings, self.part_library)
         again = self.lookup.again if settings.loader.revalidate else lambda report: None
         self.load_loop = LoadLoop(
-            self.bus,
-            self.clock,
-            partial(intake_of, settings, self.part_library),
-            self.lookup.signature,
-            self.lookup.is_named,
-            again,
-            self._eased,
-            self._posted,
+            self.bus, self.clock, intake, self.lookup.signature, self.lookup.is_named, again, self._eased, self._posted
         )
-        if settings.loader.catalogs:
-            _ = self.load_loop.intake  # one that cannot be read is refused now
         self.fetch_loop = FetchLoop(self.bus, self.clock, self._reader_of, self.load_loop.deliver, self._first_pause())
         self.queue, self.pool = self.fetch_loop.reader.queue, self.fetch_loop.reader.pool
         self.side = self.fetch_loop.side_reads
