@@ -3,8 +3,9 @@ commit group is on disk (Effects)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from xyro.metadata.partition import Commit
 from xyro.metadata.rows import RefreshRow
@@ -51,8 +52,7 @@ def urls_of(message: Message) -> int:
     return 0
 
 
-@dataclass(slots=True)
-class MessageBatch:
+class MessageBatch(Struct):
     """The messages that came in since the last turn."""
 
     visits: list[PageReport] = field(default_factory=list)
@@ -112,8 +112,7 @@ class MessageBatch:
                 raise MachineError(f"a frontier got a {type(message).__name__} (a bug)")
 
 
-@dataclass(slots=True)
-class Effects:
+class Effects(Struct):
     """The effects of a turn, which may leave once `commit` is on disk."""
 
     commit: Commit
@@ -130,8 +129,7 @@ class Effects:
     """hosts that the fetch pool is to leave alone"""
 
 
-@dataclass(slots=True)
-class Settled:
+class Settled(Struct):
     """An order settled in this turn, until its row is written."""
 
     page: LocalPage

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgpack
 import msgspec
+from msgspec import Struct
 
 from xyro.configs.schema import RefreshSettings
 from xyro.metadata import rows
@@ -74,8 +74,7 @@ class RateEstimate(NamedTuple):
     """as it counts in the populations"""
 
 
-@dataclass(slots=True)
-class Observation:
+class Observation(Struct):
     """One report, as far as changes go."""
 
     page: LocalPage

@@ -289,7 +289,7 @@ class Frontier:
 
     def _spend(self, spending: Spending, born: int) -> None:
         """Move the cash of all pages that spend in this turn at once."""
-        self.ledger.spend(spending.pages, spending.children, born, self.partition.next_number)
+        self.ledger.spend(spending.pages, spending.children, born, self.partition.next_number, spending.dangling)
         self.ledger.window.grew(self.ledger.known_pages + self.read_pages, self.ledger.clock.ticks)
 
     def _date(self, settled: list[Settled], now: float) -> None:
@@ -386,8 +386,7 @@ class Frontier:
         for page in local_pages(read):
             if (children := stored(page)) is not None:
                 spending.over(page, children)
-        for page in local_pages(dangling):
-            spending.over(page, NO_CHILDREN)
+        spending.dangling = dangling
         return spending
 
     def _visit(self, report: PageReport, spending: Spending) -> Settled | None:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from xyro.configs.schema import DAYS, BlackoutTable, BudgetTable
@@ -38,8 +38,7 @@ LONGEST = 15
 """days that windows without a gap are followed on: what ends later is looked at again then"""
 
 
-@dataclass(frozen=True, slots=True)
-class BlackoutWindow:
+class BlackoutWindow(Struct, frozen=True):
     """Minutes of the day from `begin` to `end` (may be past midnight), on `days` (0 = Monday)."""
 
     begin: int

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from xyro.metadata.hosts import LONGEST
@@ -71,8 +71,7 @@ _NO_MASK = HostMask()
 _READ = int(State.READ)
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """Pages of a host that showed one body."""
 
     keys: set[bytes]
@@ -92,8 +91,7 @@ class Group:
         self.honest = True
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """A question for a URL that cannot exist, under way."""
 
     host: int

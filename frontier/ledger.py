@@ -16,10 +16,10 @@ window = "auto" a contest on a sample of the pages chooses T (opic/contest.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from xyro.metadata.columns import Columns
@@ -61,6 +61,8 @@ class Spending:
     def __init__(self) -> None:
         self.pages: list[LocalPage] = []
         self.children: list[NDArray[Any]] = []
+        self.dangling: Ids = NO_PAGES
+        """further pages that spend, all of it to the virtual page"""
         self.urls: list[str] = []
         self.open: list[tuple[int, int, int]] = []
         """(index into pages, start, stop) of URL runs that wait to be resolved"""
@@ -88,8 +90,10 @@ class Spending:
 
     def _index(self, page: LocalPage) -> int:
         """A page spends once a turn: the links of a load that ends now replace what it would have spent over."""
-        if self.loads and page in self.pages:
-            return self.pages.index(page)
+        if self.loads:
+            self.dangling = self.dangling[self.dangling != page]
+            if page in self.pages:
+                return self.pages.index(page)
         self.over(page, NO_CHILDREN)
         return len(self.pages) - 1
 
@@ -297,18 +301,25 @@ class Ledger:
             return np.flatnonzero(self.effective(slice(start, stop)) >= least) + start
         return np.flatnonzero(self.columns["cash"][start:stop] >= least - self.virtual.scalar) + start  # no copy
 
-    def spend(self, pages: Sequence[LocalPage] | Ids, children: Sequence[NDArray[Any]], born: int, turn: int) -> None:
+    def spend(
+        self,
+        pages: Sequence[LocalPage] | Ids,
+        children: Sequence[NDArray[Any]],
+        born: int,
+        turn: int,
+        dangling: Ids = NO_PAGES,
+    ) -> None:
         """Spend all cash of distinct `pages` over their `children`; pages born.. are new in this group.
 
         `turn`: number of the commit group, so that a replay draws the same remainders. A page without children pays the
-        virtual page.
+        virtual page; `dangling` are further ones, which differ from `pages`.
         """
         columns = self.columns
         now = self.clock.ticks
-        if len(pages):
-            ids = np.asarray(pages, np.int64)
+        if len(pages) or dangling.size:
+            ids = np.concatenate([np.asarray(pages, np.int64), dangling])
             degrees = np.fromiter(map(len, children), np.int64, len(children))
-            indptr = np.concatenate([[0], np.cumsum(degrees)])
+            indptr = np.concatenate([[0], np.cumsum(degrees), np.full(dangling.size, degrees.sum())])
             links = np.concatenate(children).astype(np.int64, copy=False) if len(children) else NO_PAGES
             now = self._spend(ids, indptr, links, turn)
             for name in ("flow", "clock", "cash"):

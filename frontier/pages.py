@@ -14,10 +14,10 @@ import math
 import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import msgpack
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from xyro.configs.schema import FetchSettings, StandingSettings
@@ -93,8 +93,7 @@ class TurnClock:
         return True
 
 
-@dataclass(slots=True)
-class _Slice:
+class _Slice(Struct):
     """Waiting links of a page that are looked at together, and the hosts that have no room for them."""
 
     count: int

@@ -8,7 +8,8 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from xyro.configs.schema import CrawlSettings, RuleTable
 from xyro.metadata.states import State
@@ -22,8 +23,7 @@ def globs(patterns: Sequence[str]) -> Callable[[str], object] | None:
     return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns)).match
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Bounds(Struct, frozen=True):
     """Depth, include and exclude of the crawl or of one rule."""
 
     max_depth: int | None

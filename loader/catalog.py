@@ -17,11 +17,11 @@ import re
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 from lxml import etree
+from msgspec import Struct, field
 
 from xyro.loader.parse import XML_BASE
 from xyro.wire.errors import InputError
@@ -49,16 +49,14 @@ _URN_SIGNS |= {"%23": "#", "%25": "%"}
 _URN_SIGN = re.compile(r"%2B|%3A|%2F|%3B|%27|%3F|%23|%25|[+:;]", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """A local copy: where it lies (file: URL) and what it is."""
 
     url: str
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogEntry:
+class CatalogEntry(Struct, frozen=True):
     """One entry: `key` is what it compares with, `target` an absolute URL."""
 
     key: str
@@ -67,8 +65,7 @@ class CatalogEntry:
     """public, delegatePublic: does it also count where there is a system identifier? (prefer, section 4.1.1)"""
 
 
-@dataclass(slots=True)
-class _File:
+class _File(Struct):
     """One catalog file: its entries by their element's name, in order, and the catalogs to go on with."""
 
     entries: dict[str, list[CatalogEntry]] = field(default_factory=lambda: {name: [] for name in _ENTRIES})

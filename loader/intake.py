@@ -18,9 +18,9 @@ from __future__ import annotations
 import gc
 import zlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from itertools import chain
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from xyro.loader.bodies import Bodies
@@ -59,8 +59,7 @@ _LARGE = 1 << 18
 LoadedMessage = LoadReport | Document
 
 
-@dataclass(slots=True)
-class _WaitingPage:
+class _WaitingPage(Struct):
     """A document that waits: the page without its body (that is in Bodies)."""
 
     page: XmlPage
@@ -69,8 +68,7 @@ class _WaitingPage:
     readings: int = 1
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """The result of one parse of one body."""
 
     found: DocumentLinks

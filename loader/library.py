@@ -7,15 +7,15 @@ warehouse (NOTHING) every part has to be read, and the bodies of waiting documen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from xyro.wire.ids import PageId
 from xyro.wire.messages import XmlPage
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPart:
+class StoredPart(Struct, frozen=True):
     """A part as the warehouse has it: its body as it was read, where it moved, or (neither) that it cannot be had."""
 
     body: bytes | None = None
@@ -52,8 +52,7 @@ class _Nothing:
 NOTHING: Library = _Nothing()
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(Struct, frozen=True):
     """A document that waited when the process before ended; its body is in the library."""
 
     page: XmlPage

@@ -18,9 +18,10 @@ so one parse with an empty shelf tells the first needs, and each later parse tho
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from functools import cached_property
 from html.entities import name2codepoint
+
+from msgspec import Struct
 
 from xyro.loader.catalog import Catalog, Copy
 from xyro.loader.outline import Outline
@@ -73,8 +74,7 @@ _LEGACY = "about:legacy-compat"
 _HOPS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ShelfPart:
+class ShelfPart(Struct, frozen=True):
     """A part as the parser gets it (parse.Part)."""
 
     url: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 _XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
 WITH_NAMESPACES = _XSI + "schemaLocation"
@@ -34,8 +35,7 @@ def may_name_grammar(body: bytes, charset: str) -> bool:
     return any(name in body for name in _NAMING)
 
 
-@dataclass(slots=True)
-class Outline:
+class Outline(Struct):
     """Filled by parse.read, in the order of the document."""
 
     head: bytes = b""

@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
 from lxml import etree
+from msgspec import Struct
 
 from xyro.loader.outline import SCHEMA_LOCATIONS, Outline
 from xyro.wire.errors import TheirError
@@ -39,8 +39,7 @@ Attributes = Mapping[str, str]
 """Attributes of one element by name; names and tags are in Clark notation: {namespace}local."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParseLimits:
+class ParseLimits(Struct, frozen=True):
     """Limits of one body's cost. Over a limit the load fails by name, with the links found so far."""
 
     depth: int = 1_000

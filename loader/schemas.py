@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from xyro.loader.needs import NOTHING, ShelfPart, Supply
 from xyro.loader.outline import Outline
@@ -25,8 +26,7 @@ _CACHE = 64
 """schemas whose includes are remembered"""
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """A schema that a document names: `kind` rng | xsd, or what refuses it; `urls` by namespace."""
 
     kind: str
@@ -34,8 +34,7 @@ class Reference:
     trouble: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """A schema with all of its parts, by the URL they are asked for."""
 
     key: str

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 _DOCTYPE = re.compile(
     rb"""(?:\xef\xbb\xbf)?\s*(?:<\?xml\s[^>]*\?>)?(?:\s|<!--(?:(?!-->).)*-->|<\?(?:(?!\?>).)*\?>)*"""
@@ -27,8 +28,7 @@ _GENERAL = re.compile(rb"<!ENTITY\s+(?!%\s)([^\s%\"'&]+)\s")
 _PARAMETER = re.compile(rb"<!ENTITY\s+%\s+([^\s%\"'&]+)\s")
 
 
-@dataclass(frozen=True, slots=True)
-class Slim:
+class Slim(Struct, frozen=True):
     """Stands in for the DTD at `url` while every one of `parts` is what it was."""
 
     key: str

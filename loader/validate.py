@@ -18,10 +18,9 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from xyro.loader.catalog import Catalog
 from xyro.loader.grammar_trust import GrammarTrust
@@ -58,8 +57,7 @@ class Judged(Struct, frozen=True):
     tags: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
+class _Compiled(Struct, frozen=True):
     """A grammar that the process has compiled."""
 
     validates: bool = True
@@ -67,8 +65,7 @@ class _Compiled:
     slim: Slim | None = None
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(Struct):
     """The questions to the process about one document."""
 
     grammars: dict[str, None] = field(default_factory=dict)

@@ -22,9 +22,10 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 
 class WaitState(enum.Enum):
@@ -52,8 +53,7 @@ TABLE: dict[tuple[WaitState, Event], WaitState] = {
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(slots=True)
-class _Load:
+class _Load(Struct):
     needs: tuple[str, ...]
     missing: int
     """how many of its needs it was not told of"""

@@ -16,12 +16,12 @@ import os
 import secrets
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
@@ -93,8 +93,7 @@ def _digest(number: int) -> int:
     return xxh3_64_intdigest(number.to_bytes(8, "big"))
 
 
-@dataclass(slots=True)
-class Commit:
+class Commit(Struct):
     """One commit group on its way to disk."""
 
     number: int
@@ -104,8 +103,7 @@ class Commit:
     durable: bool = False
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """The effects gathered since `begin`."""
 
     batch: Batch
@@ -114,8 +112,7 @@ class _Group:
     """column -> rows changed one at a time"""
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(Struct, frozen=True):
     """The hot state of a partition as of its last commit, which it begins with (recovery.py)."""
 
     columns: Columns

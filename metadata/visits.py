@@ -20,12 +20,12 @@ from __future__ import annotations
 import enum
 import hashlib
 from array import array
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
 import msgspec
+from msgspec import Struct
 
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import State
@@ -59,8 +59,7 @@ class Spend(enum.Enum):
     STORED = "spent over the stored links"
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(Struct, frozen=True):
     """The meaning of one report."""
 
     state: State

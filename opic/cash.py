@@ -13,9 +13,9 @@ differently (`_by_weight`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from xyro.opic.arrays import Mask, Pages, Reals, Seeds, Units
 
@@ -65,8 +65,7 @@ def _part(cash: Units, weight: int | Units) -> Units:
     return part
 
 
-@dataclass(frozen=True, slots=True)
-class Tolls:
+class Tolls(Struct, frozen=True):
     """The share that pages with links pay the virtual page: 1 - damping of what they spend, or, where `edge` > 0, that
     of one more edge of that weight beside links of weight 1: w / (d + w), a damping of its own for every page."""
 

@@ -24,10 +24,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from xyro.opic.arrays import Flow, Pages, Reals, Ticks, Units
 from xyro.opic.cash import UNIT, seeds_of
@@ -47,8 +48,7 @@ LIMIT = 1024
 _ALL = 1 << 64
 
 
-@dataclass(slots=True)
-class Contest:
+class Contest(Struct):
     """Compares the windows of LADDER by how well they predict. `window` is the present T, between the first and the
     last."""
 

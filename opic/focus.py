@@ -14,11 +14,11 @@ pages with a query give less of it to their links.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from xyro.opic.arrays import Pages, Units
 from xyro.opic.cash import LINK, VirtualPage
@@ -30,8 +30,7 @@ HUNDREDTH = 100
 """shares are set to a hundredth of an ordinary page's"""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """Terms of sharing cash beside the damping: small edges, the virtual page's payees, weights of links (LINK = 1)."""
 
     edge: float = 0.0

@@ -22,9 +22,9 @@ is >= +0.0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from xyro.opic.arrays import Flow, Mask, Reals, Ticks, Units
 from xyro.opic.cash import UNIT
@@ -39,8 +39,7 @@ PRIOR_WINDOW = 0.25
 """T_0: how many turnovers of evidence the default history of a new page is worth at first (tried: .25, .5, 1)"""
 
 
-@dataclass(slots=True)
-class OpicClock:
+class OpicClock(Struct):
     """The OPIC clock G in whole ticks, and the part of a tick that is left (in units x ticks)."""
 
     ticks: int = 0
@@ -62,7 +61,7 @@ class OpicClock:
         return self.ticks / TICKS
 
     def dump(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
     @classmethod
     def load(cls, state: Mapping[str, int]) -> OpicClock:
@@ -165,8 +164,7 @@ def normalise(importance: Reals) -> Reals:
     return importance / mean if mean > 0 else np.ones_like(importance)
 
 
-@dataclass(slots=True)
-class Window:
+class Window(Struct):
     """T, short while the crawl's graph grows and long once it has settled: clip(SHARE (G - since), least, longest).
 
     While pages become known their minted cash reaches all pages alike, and pages not yet read are dangling: flow
@@ -206,8 +204,7 @@ class Window:
         return cls(float(state["least"]), float(state["most"]), int(state["size"]), int(state["since"]))
 
 
-@dataclass(slots=True)
-class NewPages:
+class NewPages(Struct):
     """The default history of a page never measured: an average (EWMA) over first measures.
 
     Kept as two averages, cash received and turnovers waited, whose ratio is xi: the mean of the ratios, as written
@@ -244,7 +241,7 @@ class NewPages:
         return min(1.0, self.received / self.waited) if self.seen >= self.TRUSTED and self.waited > 0 else 1.0
 
     def dump(self) -> dict[str, float]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
     @classmethod
     def load(cls, state: Mapping[str, float]) -> NewPages:

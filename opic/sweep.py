@@ -9,9 +9,9 @@ each page that holds cash is picked in the end. The papers' other selectors are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from xyro.opic.arrays import Pages
@@ -36,8 +36,7 @@ def afford(pages: Pages, costs: Costs, limit: int) -> tuple[Pages, int]:
     return pages[:end], int(pages[end])
 
 
-@dataclass(slots=True)
-class Sweep:
+class Sweep(Struct):
     """A walk over a column of pages and its threshold. theta is in units of cash.
 
     The caller scans the slice that `chunk` returns, and reports to `take` or `adapt` how many pages were rich.
@@ -82,7 +81,7 @@ class Sweep:
         self.scanned = self.hits = 0
 
     def dump(self) -> dict[str, float]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
     @classmethod
     def load(cls, state: Mapping[str, float]) -> Sweep:

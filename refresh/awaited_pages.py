@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from xyro.refresh.lateness import Late, late
 from xyro.wire.ids import LocalPage
@@ -16,8 +17,7 @@ MOST_PAGES = 100_000
 """pages whose lateness is measured at once"""
 
 
-@dataclass(slots=True)
-class AwaitedPages:
+class AwaitedPages(Struct):
     """The pages of one partition: `promise`, then `miss` or `read`."""
 
     awaited: dict[LocalPage, float] = field(default_factory=dict)

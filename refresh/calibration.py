@@ -40,10 +40,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from xyro.refresh.rate_belief import octave
@@ -76,8 +76,7 @@ class Headline(NamedTuple):
     high: float
 
 
-@dataclass(slots=True)
-class ReadSums:
+class ReadSums(Struct):
     """The fading sums over some reads, of one partition or of several (`merge`)."""
 
     believed: float = 0.0
@@ -120,8 +119,7 @@ class ReadSums:
         self.changes += other.changes
 
 
-@dataclass(slots=True)
-class Calibration:
+class Calibration(Struct):
     """The sums over the reads of one partition, or of several (`merge`). 11 numbers, 4 an octave; 4 us a read."""
 
     whole: ReadSums = field(default_factory=ReadSums)
@@ -223,7 +221,7 @@ class Calibration:
         """Return it as plain values; the sums of an octave as a list that begins with its number."""
         octaves = [[number, *sums.numbers()] for number, sums in self.octaves.items()]
         return {
-            **{name: getattr(self, name) for name in self.__slots__},
+            **{name: getattr(self, name) for name in self.__struct_fields__},
             "whole": self.whole.numbers(),
             "octaves": octaves,
         }

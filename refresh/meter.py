@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from xyro.refresh.calibration import Headline
@@ -50,8 +51,7 @@ BLOCK = 4096
 """pages a block: 50 us to look at"""
 
 
-@dataclass(slots=True)
-class AuditPart:
+class AuditPart(Struct):
     """Sums over audits that followed each other. Stored: append only."""
 
     audits: int = 0
@@ -75,7 +75,7 @@ class AuditPart:
     """sum of the squared weights of pages that had not changed"""
 
     def numbers(self) -> list[float]:
-        return [getattr(self, each.name) for each in fields(self)]
+        return [getattr(self, name) for name in self.__struct_fields__]
 
     def add(self, fresh: bool, expected: float, weight: float, now: float) -> None:
         """One audit of a run."""
@@ -135,8 +135,7 @@ class AuditFindings(NamedTuple):
 NOTHING = AuditFindings(None, 0.0, 1.0, None, math.inf, 0, 0.0)
 
 
-@dataclass(slots=True)
-class AuditWindow:
+class AuditWindow(Struct):
     """The last WINDOW audits, to within a part. 33 x 10 numbers."""
 
     parts: list[AuditPart] = field(default_factory=list)
@@ -176,7 +175,7 @@ class AuditWindow:
     def load(cls, state: Sequence[Sequence[float]]) -> AuditWindow:
         """Take over what `dump` gave, of this version or of the one that had no runs."""
         parts = [AuditPart(int(audits), *sums) for audits, *sums in state]
-        if not parts or len(state[0]) == len(fields(AuditPart)):
+        if not parts or len(state[0]) == len(AuditPart.__struct_fields__):
             return cls(parts[:-1], parts[-1]) if parts else cls()
         window = cls()
         for part in parts:  # nothing is known of the variance: the most there can be

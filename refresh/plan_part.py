@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from xyro.refresh.calibration import Calibration
 from xyro.refresh.population import ChanceWaits, Population
 
 
-@dataclass(frozen=True, slots=True)
-class PlanPart:
+class PlanPart(Struct, frozen=True):
     """A sketch of pages, and how often changes came beside their rates."""
 
     pages: Population = field(default_factory=Population)

@@ -30,11 +30,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from xyro.refresh import doubt
@@ -51,8 +51,7 @@ _LONGEST = 36_525.0
 """days that a page in doubt waits at most where there is no ceiling"""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """One of `names`; alpha and beta are those of `mixed`. ValueError: no such policy, a penalty that is none."""
 
     names: ClassVar[tuple[str, ...]] = NAMES
@@ -130,8 +129,7 @@ class Policy:
         return one_inverse(wanted, alpha, beta) / rate
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """A policy within bounds. Days; importance relative to the mean.
 
     floor, ceiling: no interval is shorter or longer. least_chance: nor so short that a page has changed within it with

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from xyro.refresh.policy import Reals, Rules, freshness, spent, water_level
@@ -48,8 +50,7 @@ class Bins:
         return float((self.pages * self.importance).sum())
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(Struct, frozen=True):
     """The expected result of a policy at a bandwidth, over all refreshed pages, weighted by importance."""
 
     reads_per_day: float
@@ -62,8 +63,7 @@ class Outlook:
     """share of the pages that are not read again"""
 
 
-@dataclass(slots=True)
-class ChanceWaits:
+class ChanceWaits(Struct):
     """How long pages wait for the least chance of a change ([refresh] least_chance) beside what their rates alone say.
 
     A belief is a mixture of rates, whose faster ones reach a small chance sooner than the mean does: a page that was
@@ -91,7 +91,7 @@ class ChanceWaits:
         self.total += other.total
 
     def dump(self) -> dict[str, float]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
 class Population:

@@ -23,8 +23,10 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from xyro.refresh.lags import Lags
 from xyro.refresh.lateness import Late, late
@@ -44,8 +46,7 @@ TELLING = 3_600.0
 CLAIMS = ("changed", "new")
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(Struct, frozen=True):
     """A claim of one page. Times are seconds since 1970."""
 
     page: LocalPage
@@ -62,8 +63,7 @@ class Publication:
     """when it was said last, where it was said again; not stored: no read that had begun outlives the process"""
 
 
-@dataclass(frozen=True, slots=True)
-class PublicationOutcome:
+class PublicationOutcome(Struct, frozen=True):
     """The end of one publication: seconds from claim to read, and seconds past the deadline."""
 
     publication: Publication
@@ -71,8 +71,7 @@ class PublicationOutcome:
     late: float
 
 
-@dataclass(slots=True)
-class PublicationCounts:
+class PublicationCounts(Struct):
     """Since the crawl began."""
 
     published: int = 0
@@ -91,8 +90,11 @@ class PublicationCounts:
     delays: Lags = field(default_factory=Lags)
 
 
-@dataclass(slots=True)
-class _Publisher:
+PUBLICATION_NUMBERS = tuple(name for name in PublicationCounts.__struct_fields__ if name != "delays")
+"""fields of PublicationCounts"""
+
+
+class _Publisher(Struct):
     """Its publications that wait: a heap by deadline."""
 
     waiting: list[tuple[float, LocalPage]] = field(default_factory=list)
@@ -255,11 +257,11 @@ class Publications:
     def dump(self) -> dict[str, Any]:
         """The counters; publications themselves are rows."""
         counts = self.counts
-        numbers = {name: getattr(counts, name) for name in PublicationCounts.__slots__ if name != "delays"}
+        numbers = {name: getattr(counts, name) for name in PUBLICATION_NUMBERS}
         return {**numbers, "delays": counts.delays.dump()}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        stored = {name: state[name] for name in PublicationCounts.__slots__ if name in state and name != "delays"}
+        stored = {name: state[name] for name in PUBLICATION_NUMBERS if name in state}
         self.counts = PublicationCounts(**stored, delays=Lags.load(state.get("delays", ())))
 
 

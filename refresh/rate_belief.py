@@ -36,11 +36,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from xyro.refresh.rate_sums import MEMORY, NO_CHANGES, SHORTEST, RateSums
@@ -376,8 +376,7 @@ def codes(shares: Reals) -> list[int]:
     return found
 
 
-@dataclass(slots=True)
-class RatePopulation:
+class RatePopulation(Struct):
     """Pages of one kind: how many, the sums of E[u] and E[u^2] in steps."""
 
     pages: int = 0

@@ -13,9 +13,10 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 BASE_LEAD = 60.0
 """seconds before the notice that even one page of a quick host gets"""
@@ -40,8 +41,7 @@ class Due(NamedTuple):
     number: int
 
 
-@dataclass(slots=True)
-class _Subscription:
+class _Subscription(Struct):
     every: float
     due: float
     attempts: int = 0
@@ -51,8 +51,7 @@ class _Subscription:
     """the heap entry with this stamp is the valid one"""
 
 
-@dataclass(slots=True)
-class NoticeTally:
+class NoticeTally(Struct):
     """Since the crawl began."""
 
     notices: int = 0
@@ -65,8 +64,7 @@ class NoticeTally:
     """as awaited_pages.py counts it: of crawls of before it counted that"""
 
 
-@dataclass(slots=True)
-class Subscriptions:
+class Subscriptions(Struct):
     """`pop` says what is due; each PLAN is answered by `planned`, each NOTIFY by `sent` or `failed`."""
 
     tally: NoticeTally = field(default_factory=NoticeTally)
@@ -181,10 +179,10 @@ class Subscriptions:
 
     def dump(self) -> dict[str, Any]:
         """The counters; subscriptions themselves are rows."""
-        return {name: getattr(self.tally, name) for name in NoticeTally.__slots__}
+        return {name: getattr(self.tally, name) for name in NoticeTally.__struct_fields__}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        self.tally = NoticeTally(**{name: state[name] for name in NoticeTally.__slots__ if name in state})
+        self.tally = NoticeTally(**{name: state[name] for name in NoticeTally.__struct_fields__ if name in state})
 
 
 def lead(hosts: Iterable[tuple[int, float]]) -> float:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
 
 MEMORY: Final = 40.0
 """Claims that count: a liar that reforms, or an honest host that no longer is, is found out in some tens of claims."""
@@ -60,8 +60,7 @@ PRIORS: Final[tuple[tuple[float, float], ...]] = (
 _HEAD = struct.Struct("<IB")
 
 
-@dataclass(slots=True)
-class Trust:
+class Trust(Struct):
     """The worth of one host's claims so far. `counts`: true and false, by Source, fading."""
 
     counts: list[float] = field(default_factory=lambda: [0.0] * (2 * len(Source)))

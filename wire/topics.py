@@ -13,15 +13,15 @@ nobody empties it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 LEASED: Final = 262_144
 """orders that can be out at once: 64 of each of 4,096 hosts"""
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """A family of topics: `name` alone, or `name.N` with the number of a partition or of a node."""
 
     name: str

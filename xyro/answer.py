@@ -5,13 +5,12 @@ The fetcher fills an Answer while the body arrives; the pool turns it into the P
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from xyro.wire.messages import NO_LINKS, Kind, Links
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(Struct):
     """Times are wall-clock seconds since 1970; `duration` is monotonic seconds. See PageReport for the other fields."""
 
     started: float

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveOptions:
+
+class ArchiveOptions(Struct, frozen=True, kw_only=True):
     """Options of a reader that keeps contents. `directory`: where, made by the node before the first read."""
 
     directory: str

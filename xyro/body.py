@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import replace
+from heapq import heappop, heappush
 from typing import Final
+
+from msgspec.structs import replace
 
 from xyro.decode import GZIP_MAGIC, Caps, Decoder, codings_of
 from xyro.doctype import SNIFF
@@ -29,6 +31,8 @@ IDLE = 0.0002
 """seconds: a turn of the event loop that took less had nothing else to do"""
 OTHERS = 8
 """times as long as a step of a long page took others may go on, then the next one has its turn all the same"""
+AT_ONCE = 8
+"""turns that a long page has before those that began later: half a megabyte"""
 RECENT = 0.1
 """seconds: a page of few links that was read since shows that others are read now"""
 
@@ -59,6 +63,8 @@ class Body:
         self._decoders = [Decoder(codings_of(coding), caps)] if coding else []
         self._size = 0
         """bytes of a body without coding"""
+        self.place, self.turns = 0, 0
+        """among long pages; 0: not among them yet"""
         self._pending: bytes | None = None
         """what was received with the first bytes; None: nothing was received yet"""
         self._ahead = b""
@@ -193,8 +199,11 @@ class LongPages:
     def __init__(self, patience: float, clock: Clock) -> None:
         self._patience = patience
         self._clock = clock
-        self._turn = asyncio.Lock()
-        """held while a piece of one of them is parsed: the loop is everybody's"""
+        self._parsing = False
+        """a piece of one of them, one at a time: the loop is everybody's"""
+        self._queue: list[tuple[int, asyncio.Future[None]]] = []
+        """a heap by place: the page that began first is read to its end, so that its host may be read again"""
+        self._begun = 0
         self._places = asyncio.Semaphore(LARGE)
         self._waiting = 0
         self._read_beside = -math.inf
@@ -203,9 +212,9 @@ class LongPages:
         """A page that is no long one was read."""
         self._read_beside = now
 
-    async def go(self, steps: Iterable[None]) -> None:
+    async def go(self, steps: Iterable[None], body: Body) -> None:
         """Go through the steps of one: each when nobody else has anything to do, or has had OTHERS times as long."""
-        async with self._turn:
+        async with self._turn(body):
             began = self._clock.monotonic()
             for _ in steps:
                 began = await self._rest(began)
@@ -218,7 +227,7 @@ class LongPages:
         """
         body.pause(True)
         try:
-            async with self._turn:
+            async with self._turn(body):
                 began = self._clock.monotonic()
                 for _ in steps:
                     now = self._clock.monotonic()
@@ -229,6 +238,36 @@ class LongPages:
                         began = await self._rest(began)
         finally:
             body.pause(False)
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, body: Body) -> AsyncIterator[None]:
+        """Wait until no other page is parsed and none waits that began before, and keep the others off."""
+        if body.turns % AT_ONCE == 0:  # a very long one begins anew, behind all others
+            self._begun += 1
+            body.place = self._begun
+        body.turns += 1
+        if self._parsing:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heappush(self._queue, (body.place, turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():
+                    self._pass_on()
+                raise
+        self._parsing = True
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._queue:
+            _, turn = heappop(self._queue)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._parsing = False
 
     async def _rest(self, began: float) -> float:
         """Let others go on after a step; when that ended."""

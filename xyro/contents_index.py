@@ -15,10 +15,11 @@ of it: where it is lost, `xyro repair --contents` makes a new one from the WARC 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import PageId
@@ -70,8 +71,7 @@ CREATE TRIGGER IF NOT EXISTS body_out AFTER DELETE ON bodies BEGIN
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRow:
+class RecordRow(Struct, frozen=True):
     """One answer in a WARC file. `first`, `length`: bytes of its member; `signature`: 16 bytes of the decoded body."""
 
     page: PageId
@@ -87,8 +87,7 @@ class RecordRow:
     signature: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class TextRow:
+class TextRow(Struct, frozen=True):
     """One version of a page's text; dates as the page wrote them, empty where it names none."""
 
     page: PageId

@@ -11,8 +11,9 @@ packets they came in. coded_streams.py has the streams.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from xyro.coded_streams import BrokenStream, BrotliStream, CodedStream, DeflateStream, ZstdStream
 from xyro.wire.errors import TheirError
@@ -38,8 +39,7 @@ _SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
 """of a zstd frame to be passed over, behind a byte 0x50 to 0x5f"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(Struct, frozen=True):
     """One kind of stream. `marked`: its first bytes say so; `members`: another may follow its end."""
 
     begin: Callable[[], CodedStream]
@@ -55,8 +55,7 @@ _BROTLI: Final = _Format(BrotliStream, marked=False)
 _ZSTD: Final = _Format(ZstdStream, members=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(Struct, frozen=True):
     """At most `size` bytes come out, of an inner layer too, and of those beyond `free` at most `ratio` times what went
     in."""
 

@@ -10,8 +10,10 @@ import asyncio
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from xyro.decode import Caps
 from xyro.tape import Tape
@@ -22,8 +24,7 @@ BUFFER = 128 * 1024
 """Bytes of a body that wait for us before its connection is paused."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientLimits:
+class ClientLimits(Struct, frozen=True):
     """Seconds and bytes that one request may take. Times run from when it was sent, but for `connect`."""
 
     connect: float = 10.0
@@ -67,12 +68,13 @@ def keep_alive(header: str) -> float:
     return float(found[1]) if found else 0.0
 
 
-@dataclass(slots=True)
-class _Idle(Generic[C]):
+class _Idle(Struct, Generic[C]):
     connection: C
     since: float
-    due: float = math.inf
-    """when the next page of its host is due; infinite: nobody knows of one"""
+    until: float
+    """when it is closed"""
+    due: float = -math.inf
+    """when the next page of its host is due; infinite: nobody knows of one; at first the last one may still be read"""
 
 
 class IdleConnections(Generic[C]):
@@ -106,7 +108,8 @@ class IdleConnections(Generic[C]):
             last = sorted(self._idle, key=lambda name: self._idle[name].due, reverse=True)
             for name in last[: self._limits.most_idle // 16 + 1]:
                 self._end(name)
-        self._idle[origin] = _Idle(connection, self._loop.time())
+        now = self._loop.time()
+        self._idle[origin] = _Idle(connection, now, now + self._limits.idle)
         if self._timer is None:
             self._timer = self._loop.call_later(self._tick, self._look)
 
@@ -129,6 +132,8 @@ class IdleConnections(Generic[C]):
             if idle is not None:
                 due = self._loop.time() + seconds
                 idle.due = due if due < idle.since + self._patience.get(origin, math.inf) else math.inf
+                awaited = idle.due <= idle.since + self._limits.longest_idle
+                idle.until = idle.since + (self._limits.longest_idle if awaited else self._limits.idle)
 
     def note_patience(self, origin: str, seconds: float) -> None:
         """The server of an origin closes idle connections after so many seconds."""
@@ -157,10 +162,9 @@ class IdleConnections(Generic[C]):
 
     def _look(self) -> None:
         """Close those that have been idle for long enough."""
-        limits, now = self._limits, self._loop.time()
+        now = self._loop.time()
         for origin, idle in list(self._idle.items()):
-            awaited = idle.due <= idle.since + limits.longest_idle
-            if now - idle.since >= (limits.longest_idle if awaited else limits.idle):
+            if now >= idle.until:
                 self._end(origin)
         self._timer = self._loop.call_later(self._tick, self._look) if self._idle else None
 
@@ -271,7 +275,7 @@ class ReplyConnection(WatchedConnection, Protocol):
         """Go on reading after a pause."""
 
     def release(self, reply: Any) -> None:
-        """Nobody reads the reply any more: keep the connection for the next request, or close it."""
+        """The reply is whole, or nobody reads it any more: keep the connection for the next request, or close it."""
 
 
 class FastReply(Exchange):
@@ -353,7 +357,8 @@ class FastReply(Exchange):
                 return b""
             await self._wait()
         pieces, self.pieces, self.buffered = self.pieces, [], 0
-        self.connection.resume()
+        if not self._closed:
+            self.connection.resume()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def widen(self, wire: int) -> None:

@@ -24,15 +24,14 @@ classes get a second look even in a bounded crawl. NXDOMAIN gets 1 h + 4 h + 16 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 DAY = 86_400.0
 GROWTH = 4.0
 """Each further wait is this much longer: five tries from 10 s span an hour, from an hour several days."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailurePolicy:
+class FailurePolicy(Struct, frozen=True):
     """The retry policy of one failure class. `wait`: seconds before the first retry; `retries`: their number."""
 
     wait: float = 0.0

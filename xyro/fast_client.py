@@ -1,8 +1,10 @@
 """One HTTP/1.1 GET by a protocol of our own over httptools (llhttp): the client of `[fetch] client = "fast"`.
 
-Between two answers nothing may arrive: what does belongs to no request and closes the connection, so that it is never
-taken for the next answer. What a packet brings beyond its answer is dropped, and the connection is not used again. The
-parser bounds nothing by itself: heads are bounded here, by bytes and headers, bodies by the bytes of the wire.
+A connection is free for the next request as soon as an answer is whole, however long its page waits to be parsed: the
+server's time-out runs. Between two answers nothing may arrive: what does belongs to no request and closes the
+connection, so that it is never taken for the next answer. What a packet brings beyond its answer is dropped, and the
+connection is not used again. The parser bounds nothing by itself: heads are bounded here, by bytes and headers, bodies
+by the bytes of the wire.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ class FastConnection(ConnectedProtocol):
         return reply
 
     def release(self, reply: FastReply) -> None:
-        """Nobody reads the reply any more: keep the connection for the next request, or close it."""
+        """The reply is whole, or nobody reads it any more: keep the connection for the next request, or close it."""
         if reply.whole and self.reusable and self.is_open:
             self.resume()
             self._client.keep(self)
@@ -162,6 +164,8 @@ class FastConnection(ConnectedProtocol):
             else:
                 self._parse(reply, data)
         if self.reply is not reply:
+            if reply.over:  # what came of it waits for its reader, the connection need not
+                reply.close()
             return
         if not reply.headed:
             if reply.received > self._limits.head:

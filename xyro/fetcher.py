@@ -347,7 +347,7 @@ class Fetcher:
         while piece and extractor.references <= MANY:
             pieces = _note_piece(piece, answer, digest, pieces, limit)
             if len(piece) > SLICE or extractor.references > SEVERAL:
-                await self._long_pages.go(extractor.steps(piece))
+                await self._long_pages.go(extractor.steps(piece), body)
             else:
                 extractor.feed(piece)
             piece = await body.piece()
@@ -358,7 +358,7 @@ class Fetcher:
                     await self._long_pages.go_in_place(extractor.steps(more), body)
                 await self._long_pages.go_in_place(extractor.last_steps(), body)
         elif answer.size > LONG:
-            await self._long_pages.go(extractor.last_steps())
+            await self._long_pages.go(extractor.last_steps(), body)
         found = extractor.close()
         answer.links, answer.charset = found.links, found.charset
         answer.noindex |= found.noindex

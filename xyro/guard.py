@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from xyro.wire.errors import InputError, TheirError
 from xyro.wire.urls import address_of
@@ -72,8 +74,7 @@ def _plain(text: str) -> Address:
     return IPv4Address(int(address) & 0xFFFF_FFFF) if address in _MAPPED else address
 
 
-@dataclass(frozen=True, slots=True)
-class GuardRules:
+class GuardRules(Struct, frozen=True):
     """All that a guard was told, for the guard of another process."""
 
     only_net: tuple[str, ...]

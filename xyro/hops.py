@@ -7,7 +7,7 @@ is the next that is read of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from xyro.answer import Answer
 from xyro.wire.ids import PageId
@@ -22,8 +22,7 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """seconds until the redirecting host asks whether its robots.txt has come; doubles"""
 
 
-@dataclass(slots=True)
-class Chain:
+class Chain(Struct):
     """The redirects of one origin's robots.txt so far."""
 
     origin: str

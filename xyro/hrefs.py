@@ -8,8 +8,9 @@ PageLinks.meta.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from xyro.hubs import named
 from xyro.wire.messages import (
@@ -54,8 +55,7 @@ Mark = tuple[str, int] | str | None
 """What a tag comes to in a folder: (canonical URL, flags), an href that names no http(s) URL, or nothing at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractedLinks:
+class ExtractedLinks(Struct, frozen=True):
     """The result of `LinkExtractor.close`. `canonical`, `base`, `refresh`: canonical URLs, empty where there is none;
     `hubs`, `topic`: WebSub hubs that the page names, and with them its rel=self."""
 

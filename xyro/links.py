@@ -17,8 +17,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from itertools import islice
-
-from lxml import etree
+from typing import TYPE_CHECKING
 
 from xyro import scan
 from xyro.charset import bom_of, codec_for, is_ascii_based
@@ -34,6 +33,9 @@ from xyro.hrefs import (
 )
 from xyro.nearby import Nearby, mentions
 from xyro.wire.messages import LINK_FOCUSED, LINK_KIND_MASK, LinkKind
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 __all__ = ["ExtractedLinks", "HrefCache", "LinkExtractor", "Shapes"]
 
@@ -246,7 +248,10 @@ class _Stream:
         self._pending: dict[Reference, None] = {}
         self._batch = PENDING
         self._decoder: codecs.IncrementalDecoder | None = None
+        from lxml import etree  # most pages go without it
+
         self._parser: etree.HTMLParser | None = etree.HTMLParser(target=self, huge_tree=True, encoding="utf-8")
+        self._complaints = etree.LxmlError, AssertionError
         for tag in filter(None, tags):
             self.start(*scan.attributes(tag, codec))
 
@@ -277,7 +282,7 @@ class _Stream:
         """One step of the parser; should it give up, what it told so far stands."""
         try:
             step(*args)
-        except (etree.LxmlError, AssertionError):
+        except self._complaints:
             self._parser = None
 
     def start(self, tag: str, attrs: dict[str, str]) -> None:

@@ -11,10 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
-from selectolax.lexbor import LexborHTMLParser
+from msgspec import Struct
 
 MAX_BODY = 1024 * 1024
 """Bytes of a page that is looked at."""
@@ -60,6 +59,8 @@ def signature(body: bytes, codec: str) -> bytes | None:
     tame = tamed(body, codec)
     if tame is None:
         return None
+    from selectolax.lexbor import LexborHTMLParser  # signatures of texts alone need it
+
     tree = LexborHTMLParser(tame.source)
     if tree.body is None:
         return None
@@ -68,8 +69,7 @@ def signature(body: bytes, codec: str) -> bytes | None:
     return hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest() if text else None
 
 
-@dataclass(frozen=True, slots=True)
-class TameSource:
+class TameSource(Struct, frozen=True):
     """A page that lexbor can be given; `tags`: its distinct tags in lower case, such as b"<div" and b"</div"."""
 
     source: str

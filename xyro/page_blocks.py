@@ -11,9 +11,9 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 
+from msgspec import Struct, field
 from selectolax.lexbor import LexborNode
 
 from xyro.text_blocks import HEADINGS, TextBlock, size_of, tightened
@@ -68,8 +68,7 @@ LONG_TAG = 200
 """characters of a tag from which on it is not remembered"""
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(Struct):
     """A table that is open."""
 
     rows: list[list[int]] = field(default_factory=list)
@@ -78,8 +77,7 @@ class _Table:
     """it has a <th>: it is one of data"""
 
 
-@dataclass(slots=True)
-class Tag:
+class Tag(Struct):
     """A tag by its meaning to a walk."""
 
     name: str

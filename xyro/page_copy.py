@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from xyro.page_client import Reply
     from xyro.page_text import PageText
 
 
-@dataclass(slots=True, eq=False)
-class PageCopy:
+class PageCopy(Struct, eq=False):
     """A read as it goes on: its answer, as soon as there is one."""
 
     refused: int = 0

@@ -17,8 +17,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
+from msgspec.structs import replace
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from xyro.maintext import TameSource, tamed
@@ -91,8 +92,7 @@ _DATED = ("_time", "-modified", '"date"', "dcterms")
 _TIME = re.compile(r'<time[^>]+datetime="([^"]{4,40})"', re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class PageText:
+class PageText(Struct, frozen=True):
     """`published`, `modified`: dates as the page wrote them; empty where it names none."""
 
     text: str

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from xyro.server_floors import AddressClaims, ServerFloors
 
@@ -27,8 +28,7 @@ _SWEEP_FROM = 1_024
 """Tables shorter than this are never searched for what can be forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manners:
+class Manners(Struct, frozen=True):
     """The settings, in seconds (`factor` is a number)."""
 
     min_delay: float = 2.0
@@ -45,7 +45,7 @@ class Manners:
     """processes that read beside each other (server_floors.py)"""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             value = getattr(self, name)
             if not 0.0 <= value < math.inf:
                 raise ValueError(f"Manners.{name}: a number of seconds >= 0, not {value!r}")
@@ -59,8 +59,10 @@ class Manners:
         return cls(delay, 0.0, 0.0, delay, net_delay=net_delay, domain_delay=domain_delay)
 
 
-@dataclass(slots=True)
-class _Host:
+DEFAULT_MANNERS = Manners()
+
+
+class _Host(Struct):
     ready_at: float
     failures: int
 
@@ -78,7 +80,7 @@ class Politeness:
 
     def __init__(
         self,
-        manners: Manners = Manners(),
+        manners: Manners = DEFAULT_MANNERS,
         log: ClockLog | None = None,
         delay_of: Callable[[str], float | None] | None = None,
         turns: AddressClaims | None = None,

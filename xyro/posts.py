@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from xyro.answer import Answer
 from xyro.wire.errors import TheirError
@@ -27,8 +28,7 @@ class Posted(NamedTuple):
     """seconds until its host may be contacted again"""
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(Struct, frozen=True):
     """The request of one order, and whoever waits for what comes of it."""
 
     url: str

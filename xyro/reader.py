@@ -7,11 +7,12 @@ can run it: orders go in with `pool.submit`, and each comes back once through `o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from xyro.answer import Answer
 from xyro.archive_options import ArchiveOptions
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 OnReport = Callable[[PageReport, Answer], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderOptions:
+class ReaderOptions(Struct, frozen=True, kw_only=True):
     """Options of a reader. Durations and sizes are in `limits` and `manners`, which name their units."""
 
     user_agent: str

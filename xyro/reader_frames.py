@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Iterator
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
@@ -32,7 +31,7 @@ ANSWER, BODY, FAILED, VALUE, ECHO = range(5)
 """kinds of what a reader says"""
 
 _LENGTH = struct.Struct(">I")
-_PLAIN = tuple(field.name for field in fields(Answer) if field.name not in ("links", "body"))
+_PLAIN = tuple(name for name in Answer.__struct_fields__ if name not in ("links", "body"))
 _values = attrgetter(*_PLAIN)
 _KIND, _TUPLES = _PLAIN.index("kind"), (_PLAIN.index("hubs"), _PLAIN.index("plug_in_faults"))
 

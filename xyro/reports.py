@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from xyro.answer import Answer
 from xyro.failures import POLICIES, policy, settle
@@ -12,8 +13,7 @@ from xyro.wire.clock import Clock
 from xyro.wire.messages import FetchOrder, Kind, PageReport
 
 
-@dataclass(slots=True)
-class Counters:
+class Counters(Struct):
     """Counters since the pool was made. `reads`: orders that the web answered (robots.txt not counted)."""
 
     reads: int = 0

@@ -17,10 +17,11 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from xyro.identity_key import IdentityKey
 from xyro.wire.clock import Clock
@@ -40,8 +41,7 @@ _log = logging.getLogger("xyro")
 _TRAILING_DOT = re.compile(r"\.(?=:\d+$|$)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningOptions:
+class SigningOptions(Struct, frozen=True, kw_only=True):
     """Options of a reader that signs."""
 
     sign: Literal["challenged", "always"]

@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from xyro.guard import Guard, is_local_name
 from xyro.wire.clock import Clock
@@ -38,8 +39,7 @@ _SILENT = frozenset({"ARES_ETIMEOUT", "ARES_ECONNREFUSED", "ARES_ECANCELLED"})
 _WORST_FIRST = ("dns-timeout", "dns-servfail", "dns-nxdomain")
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """`addresses` or else the failure `kind`, believed until `fresh_until` (monotonic)."""
 
     addresses: tuple[str, ...]

@@ -23,9 +23,9 @@ import asyncio
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from msgspec import Struct, field
 from protego import Protego
 
 from xyro.answer import Answer
@@ -72,8 +72,7 @@ _INDEX = "index.html"
 _AGENT, _ALLOW, _DISALLOW, _DELAY, _SITEMAP, _SIGNALS = b"us", b"al", b"di", b"cr", b"si", b"co"
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """The merged groups of one agent: rules as (is_allow, pattern), in a dict for its order and uniqueness."""
 
     named: bool = False
@@ -96,8 +95,7 @@ class _Group:
                 self.rules[True, pattern.removesuffix(_INDEX) + "$"] = None
 
 
-@dataclass(slots=True)
-class _Agents:
+class _Agents(Struct):
     """The agents that the lines of a group are for."""
 
     mine: bool = False
@@ -274,8 +272,7 @@ EVERYTHING = Robots(_Group())
 """No rules: everything may be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsState:
+class RobotsState(Struct, frozen=True):
     """The rules in force for one origin until `fresh_until` (monotonic seconds).
 
         robots.txt answered with                                   holds                      asked again after

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from xyro.wire.urls import site_of
 
@@ -40,8 +41,7 @@ class AddressClaims(Protocol):
         """It has ended; -inf: nobody was contacted."""
 
 
-@dataclass(slots=True)
-class _Floor:
+class _Floor(Struct):
     delay: float
     ready_at: float = -math.inf
     """end of the last read + delay"""

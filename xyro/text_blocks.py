@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 WHOLE = 120
 """bytes of UTF-8 from which on a paragraph is no label: forty letters of Chinese"""
@@ -18,8 +19,7 @@ _LOOSE_END = re.compile(r" +(\*\*?|`)\x02")
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
-@dataclass(slots=True)
-class TextBlock:
+class TextBlock(Struct):
     """A paragraph, heading, item, table or piece of code."""
 
     text: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from xyro.maintext import tamed
 from xyro.page_text import PageText, facts_of, markdown_of, page_text

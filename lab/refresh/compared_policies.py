@@ -18,7 +18,6 @@ policy.py. So it is the freshness index with the interest's decay in place of th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -33,8 +32,7 @@ FADING = 1.0 / 3.0
 NAMES = (*product.NAMES, *COMPARED)
 
 
-@dataclass(frozen=True, slots=True)
-class Compared(Policy):
+class Compared(Policy, frozen=True):
     """A policy of COMPARED. ValueError: no such policy."""
 
     names: ClassVar[tuple[str, ...]] = COMPARED

@@ -18,7 +18,7 @@ from xyro.refresh.clusters import Cluster
 from xyro.refresh.expected import Expected
 from xyro.refresh.lags import Lags
 from xyro.refresh.lateness import ON_TIME, Late, cost
-from xyro.refresh.publications import PublicationCounts
+from xyro.refresh.publications import PUBLICATION_NUMBERS
 from xyro.refresh.subscriptions import Subscriptions
 from xyro.wire.ids import HOME
 
@@ -45,7 +45,7 @@ def promise_status(parts: Sequence[PartitionStatus], now: float) -> dict[str, An
 
 def publications(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Counters of some partitions' publications together (Promises.figures)."""
-    totals: dict[str, Any] = dict.fromkeys((name for name in PublicationCounts.__slots__ if name != "delays"), 0)
+    totals: dict[str, Any] = dict.fromkeys(PUBLICATION_NUMBERS, 0)
     lags, waiting, overdue = Lags(), 0, 0
     for part in figures:
         waiting += part["waiting"]

@@ -20,10 +20,10 @@ from xyro.plugins.publish.publish_messages import Publish
 from xyro.plugins.publish.stored_rows import PublishedRow, unpack_published
 from xyro.refresh.evidence import outcome
 from xyro.refresh.publications import (
+    PUBLICATION_NUMBERS,
     TELLING,
     TRUSTED,
     Publication,
-    PublicationCounts,
     Publications,
     borne_out,
     hastened,
@@ -99,7 +99,7 @@ class Promises:
     def figures(self, now: float) -> dict[str, Any]:
         """Counters, for `xyro status`: those of all partitions add up (promise_report.py)."""
         counts = self.publications.counts
-        named = {name: getattr(counts, name) for name in PublicationCounts.__slots__ if name != "delays"}
+        named = {name: getattr(counts, name) for name in PUBLICATION_NUMBERS}
         overdue = tuple(self.publications.overdue(now))
         return {"counts": named, "delays": counts.delays.counts, "waiting": len(self.publications), "overdue": overdue}
 

@@ -29,7 +29,6 @@ from urllib.parse import urlencode
 import msgspec
 
 from xyro.frontier.batch import Settled
-from xyro.loader.intake import Intake
 from xyro.metadata import rows
 from xyro.plugins.publish.promises import PublisherClaim
 from xyro.plugins.publish.publish_messages import HubNamed, RowTable, store_row
@@ -274,6 +273,8 @@ def signed(secret: str, body: bytes, header: str) -> bool:
 
 def _read(topic: str, body: bytes, mime: str, now: float) -> LoadReport | None:
     """Links and dates of a feed's body, None where it is none."""
+    from xyro.loader.intake import Intake  # lxml and more, which only subscribers need
+
     intake = Intake(patience_s=0.0, part_cache_bytes=1 << 20, waiting_bytes=1 << 20)
     try:
         page = XmlPage(PageId(0), topic, 0, now, Kind.XML, mime, "", body)

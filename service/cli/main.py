@@ -9,6 +9,7 @@ tried, and none gave a page.
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,23 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from xyro import VERSION
-from xyro.service.cli.backup_command import backup
-from xyro.service.cli.changes_command import changes
-from xyro.service.cli.cluster_command import cluster
-from xyro.service.cli.crawl_commands import crawl, serve
-from xyro.service.cli.daemon_commands import block, pause, resume, submit
-from xyro.service.cli.daemon_life_commands import completion, log_command, stop
-from xyro.service.cli.dashboard_command import dashboard
-from xyro.service.cli.hub_command import hub
-from xyro.service.cli.identity_command import identity
-from xyro.service.cli.migrate_command import migrate, repair
 from xyro.service.cli.options import tell
-from xyro.service.cli.page_commands import page
-from xyro.service.cli.plan_command import plan
-from xyro.service.cli.publish_commands import publish, subscribe, subscriptions, unsubscribe
-from xyro.service.cli.rank_command import rank
-from xyro.service.cli.view_commands import audit, export, hosts, status, top, why
-from xyro.service.cli.xml_commands import xml
 from xyro.wire.errors import InputError, XyroError
 from xyro.wire.text import printable
 
@@ -42,39 +27,40 @@ if TYPE_CHECKING:
 BAD_INPUT, MACHINE = 2, 3
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 """what a disk fails with"""
-COMMANDS = (
-    crawl,
-    serve,
-    hub,
-    cluster,
-    submit,
-    status,
-    dashboard,
-    top,
-    why,
-    hosts,
-    plan,
-    export,
-    changes,
-    rank,
-    log_command,
-    audit,
-    backup,
-    migrate,
-    repair,
-    identity,
-    xml,
-    page,
-    pause,
-    resume,
-    block,
-    publish,
-    subscribe,
-    subscriptions,
-    unsubscribe,
-    stop,
-    completion,
-)
+COMMANDS = {
+    "crawl": "xyro.service.cli.crawl_commands.crawl",
+    "serve": "xyro.service.cli.crawl_commands.serve",
+    "hub": "xyro.service.cli.hub_command.hub",
+    "cluster": "xyro.service.cli.cluster_command.cluster",
+    "submit": "xyro.service.cli.daemon_commands.submit",
+    "status": "xyro.service.cli.view_commands.status",
+    "dashboard": "xyro.service.cli.dashboard_command.dashboard",
+    "top": "xyro.service.cli.view_commands.top",
+    "why": "xyro.service.cli.view_commands.why",
+    "hosts": "xyro.service.cli.view_commands.hosts",
+    "plan": "xyro.service.cli.plan_command.plan",
+    "export": "xyro.service.cli.view_commands.export",
+    "changes": "xyro.service.cli.changes_command.changes",
+    "rank": "xyro.service.cli.rank_command.rank",
+    "log": "xyro.service.cli.daemon_life_commands.log_command",
+    "audit": "xyro.service.cli.view_commands.audit",
+    "backup": "xyro.service.cli.backup_command.backup",
+    "migrate": "xyro.service.cli.migrate_command.migrate",
+    "repair": "xyro.service.cli.migrate_command.repair",
+    "identity": "xyro.service.cli.identity_command.identity",
+    "xml": "xyro.service.cli.xml_commands.xml",
+    "page": "xyro.service.cli.page_commands.page",
+    "pause": "xyro.service.cli.daemon_commands.pause",
+    "resume": "xyro.service.cli.daemon_commands.resume",
+    "block": "xyro.service.cli.daemon_commands.block",
+    "publish": "xyro.service.cli.publish_commands.publish",
+    "subscribe": "xyro.service.cli.publish_commands.subscribe",
+    "subscriptions": "xyro.service.cli.publish_commands.subscriptions",
+    "unsubscribe": "xyro.service.cli.publish_commands.unsubscribe",
+    "stop": "xyro.service.cli.daemon_life_commands.stop",
+    "completion": "xyro.service.cli.daemon_life_commands.completion",
+}
+"""command -> where it is defined; a module is loaded when one of its commands is asked for"""
 
 
 class _Main(click.Group):
@@ -109,14 +95,20 @@ class _Main(click.Group):
             _fail(f"{error.filename or 'standard output'}: {error.strerror}: free or mend the disk", MACHINE)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *(found.name for found in _installed())]
+        return [*sorted(COMMANDS), *(found.name for found in _installed())]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        command = super().get_command(ctx, name)
-        if command is not None:
-            return command
-        loaded = next((found.load() for found in _installed() if found.name == name), None)
-        return loaded if isinstance(loaded, click.Command) else None
+        if name in COMMANDS:
+            return _load(name)
+        found = next((found.load() for found in _installed() if found.name == name), None)
+        return found if isinstance(found, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:  # click compares a misspelt one with all that the group has
+            self.commands = {name: _load(name) for name in COMMANDS}
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -124,6 +116,12 @@ class _Main(click.Group):
         except BrokenPipeError:  # `xyro export pages | head`: it has seen enough (click would exit with 1)
             _close_output()
             ctx.exit(0)
+
+
+def _load(name: str) -> click.Command:
+    module, _, attribute = COMMANDS[name].rpartition(".")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    return command
 
 
 def _installed() -> EntryPoints:
@@ -160,9 +158,6 @@ def main() -> None:
     that --data names, by default ./xyro-data, whether or not a process is crawling there.
     """
 
-
-for _command in COMMANDS:
-    main.add_command(_command)
 
 if __name__ == "__main__":
     main()

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from xyro.wire import topics
@@ -50,8 +50,7 @@ def _numbered(part: Submit, request: int) -> Submit:
     return replace(part, request=request)
 
 
-@dataclass(slots=True)
-class PendingRequest:
+class PendingRequest(Struct):
     """One that waits for its answer."""
 
     partition: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
@@ -26,8 +27,7 @@ class Interface(Protocol):
         """End the requests under way; nothing of the crawl is pinned any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """One kind of interface."""
 
     listen: Callable[[Settings], socket.socket | None]

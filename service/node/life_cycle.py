@@ -20,10 +20,11 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from xyro.configs.schema import Settings
 from xyro.guard import Guard
@@ -49,8 +50,7 @@ SHOW_CURSOR = "\x1b[?25h"
 _log = logging.getLogger("xyro")
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """The task of one `xyro crawl` or `xyro serve`: directory, settings, bounds, seeds and plug-ins."""
 
     data: Path
@@ -67,8 +67,7 @@ class Job:
     """its part in a cluster; None: the crawl is this process's alone"""
 
 
-@dataclass(slots=True)
-class Ended:
+class Ended(Struct):
     """The outcome of a job. `refused`: seeds that are not read, and why."""
 
     report: dict[str, Any] = field(default_factory=dict)

@@ -13,15 +13,18 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-from xyro.loader.intake import Intake
 from xyro.loader.library import Resumed, StoredPart
 from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
 from xyro.wire.ids import PageId, owner_of
 from xyro.wire.messages import Document, Kind, LoadReport, LoadState, PageReport, XmlPage
+
+if TYPE_CHECKING:
+    from xyro.loader.intake import Intake
 
 BIG = 200_000
 """bytes of a body from which on it is parsed in the thread: about 10 ms"""
@@ -48,20 +51,21 @@ class LoadLoop:
         self,
         bus: Bus,
         clock: Clock,
-        intake: Intake,
+        make_intake: Callable[[], Intake],
         signature_of: Callable[[PageId], bytes],
         is_named: Callable[[PageId], bool],
         stored: Callable[[PageReport], XmlPage | None] = lambda report: None,
         eased: Callable[[], None] = lambda: None,
         posted: Callable[[PageReport], None] = lambda report: None,
     ) -> None:
-        """`stored(report)`: the body of a document that did not change, where it is to be validated again.
+        """`make_intake`: called at the first body, for many a crawl meets none.
 
-        `eased`: called whenever there is less to parse. `posted`: called with each report after it was posted.
+        `stored(report)`: the body of a document that did not change, where it is to be validated again. `eased`: called
+        whenever there is less to parse. `posted`: called with each report after it was posted.
         """
         self.bus = bus
         self.clock = clock
-        self.intake = intake
+        self._make_intake = make_intake
         self._signature_of = signature_of
         self._is_named = is_named
         self._stored = stored
@@ -81,10 +85,20 @@ class LoadLoop:
         self._topics: set[str] = set()
         """of partitions that reports were posted to"""
 
+    @cached_property
+    def intake(self) -> Intake:
+        """The loader's."""
+        return self._make_intake()
+
+    @property
+    def _begun(self) -> bool:
+        """There is an intake."""
+        return "intake" in self.__dict__
+
     @property
     def quiet(self) -> bool:
         """Nothing is being parsed, and nothing waits but for parts."""
-        return not self._queue and self._task is None and not self.intake.ready
+        return not self._queue and self._task is None and not (self._begun and self.intake.ready)
 
     @property
     def queued(self) -> int:
@@ -110,8 +124,12 @@ class LoadLoop:
         return (
             bool(report.signature)
             and report.signature == self._signature_of(report.page)
-            and report.url not in self.intake.missed_parts
+            and not self._misses(report.url)
         )
+
+    def _misses(self, url: str) -> bool:
+        """A document waits for the part `url`."""
+        return self._begun and url in self.intake.missed_parts
 
     def again(self, report: PageReport) -> XmlPage | None:
         """The page did not change, but what it is judged by did: its stored body."""
@@ -144,7 +162,7 @@ class LoadLoop:
                 return [*self.intake.unchanged(report.url, self.clock.time())]
             return [*self.intake.missing(report.url, self.clock.time())]
 
-        if report.url in self.intake.missed_parts:  # else it need not wait for what is being parsed
+        if self._misses(report.url):  # else it need not wait for what is being parsed
             self._do(job, then, slow=self.intake.has_to_read(report.url))
         else:
             then()
@@ -167,7 +185,7 @@ class LoadLoop:
             urls.extend(self.intake.wanted())
             return []
 
-        if self.intake.waiting:
+        if self._begun and self.intake.waiting:
             self._do(job, lambda: tell(urls))
 
     def supply(self, url: str, part: StoredPart) -> None:
@@ -177,7 +195,7 @@ class LoadLoop:
 
     def expire(self) -> None:
         """Nothing waits for ever."""
-        if self.intake.waiting:
+        if self._begun and self.intake.waiting:
             self._do(lambda: [*self.intake.expire(self.clock.time())], _nothing, slow=True)
 
     def _go_on(self) -> None:
@@ -236,7 +254,8 @@ class LoadLoop:
                     self.bytes_waiting -= self._queue.pop()[2]
                 await asyncio.wait(going)
         self._thread.shutdown()
-        self.intake.close()
+        if self._begun:
+            self.intake.close()
 
 
 def _xml_page(report: PageReport, body: bytes) -> XmlPage:

@@ -6,8 +6,9 @@ A node alone has all partitions and one bus; several nodes come with the room ab
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from xyro.wire.bus import Bus
 
@@ -52,8 +53,7 @@ class NodeNetwork(Protocol):
         """It takes none any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoneNode:
+class LoneNode(Struct, frozen=True):
     """The network of a crawl in one process."""
 
     bus: Bus

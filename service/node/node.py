@@ -11,9 +11,11 @@ import logging
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from xyro.configs.parsed_types import scope_settings
 from xyro.configs.schema import Settings
@@ -34,7 +36,7 @@ from xyro.service.node.data_dir import DataDir
 from xyro.service.node.fetch_loop import FetchLoop
 from xyro.service.node.host_calendar import HostCalendar
 from xyro.service.node.load_loop import FULL, LoadLoop
-from xyro.service.node.loader_factory import intake_of
+from xyro.service.node.loader_factory import lazy_intake_of
 from xyro.service.node.log_setup import log_reads
 from xyro.service.node.network import LoneNode, NodeNetwork
 from xyro.service.node.page_lookup import PageLookup, PartitionParts
@@ -88,8 +90,7 @@ IDLE_ROUNDS = 10
 """rounds of settling in a row in which no partition found anything to spend"""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The bounds of a crawl, which ends when one is reached. 0 = unbounded."""
 
     pages: int = 0
@@ -131,7 +132,7 @@ class Node:
         self.lookup = PageLookup((), data.count, self.scope)
         self.crawl_views = CrawlViews(self.frontiers)
         self.part_library = PartLibrary(self.lookup.part, self.lookup.body)
-        intake = intake_of(settings, self.part_library)
+        intake = lazy_intake_of(settings, self.part_library)
         again = self.lookup.again if settings.loader.revalidate else lambda report: None
         self.load_loop = LoadLoop(
             self.bus, self.clock, intake, self.lookup.signature, self.lookup.is_named, again, self._eased, self._posted

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
+
+from msgspec.structs import replace
 
 from xyro import VERSION
 from xyro.archive_options import ArchiveOptions
@@ -22,7 +23,6 @@ from xyro.request_signing import signing_options
 from xyro.service.node.open_files import idle_connections
 from xyro.service.node.site_factory import site_options
 from xyro.site_entries import private_names, signatures
-from xyro.text_libraries import extractor_of
 from xyro.wire.errors import InputError
 from xyro.wire.plug_ins import PARSERS, VALUES, plug_in
 from xyro.wire.uses import bits
@@ -72,6 +72,8 @@ def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
     if not keep.warc and not keep.text:
         return None
     if keep.text:
+        from xyro.text_libraries import extractor_of  # and the parser of main texts
+
         extractor_of(keep.extractor)  # refused here, not by a reader
     directory = Path(keep.directory) if keep.directory else data / FOLDER
     try:

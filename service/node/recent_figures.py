@@ -10,9 +10,10 @@ import resource
 import shutil
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from xyro.configs.schema import RefreshSettings
 from xyro.refresh.population import Population
@@ -33,8 +34,7 @@ SHORT = 12
 """samples: the last minute"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
+class _Sample(Struct, frozen=True):
     wall: float
     steady: float
     reads: int

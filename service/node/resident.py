@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from xyro.service.node.host_calendar import HostCalendar
 from xyro.service.node.page_lookup import PartitionParts
@@ -22,8 +23,7 @@ GRACE = 2.0
 """seconds for a commit group under way when a partition leaves"""
 
 
-@dataclass(slots=True, eq=False)
-class Resident:
+class Resident(Struct, eq=False):
     """The parts of a node that belong to one partition."""
 
     frontier: Frontier

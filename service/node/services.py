@@ -8,8 +8,9 @@ partition, and has to do with others by messages: `services.commands` from its l
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
 
 from xyro.wire.messages import PageReport, Priority, Submit
 
@@ -25,8 +26,7 @@ if TYPE_CHECKING:  # the child processes of plug-ins import this, and none of wh
     from xyro.wire.clock import Clock
 
 
-@dataclass(slots=True, eq=False)
-class Services:
+class Services(Struct, eq=False):
     """The parts of a node that its plug-ins may use."""
 
     settings_now: Callable[[], Settings]
@@ -68,8 +68,7 @@ class Plugin(Protocol):
         """Work until cancelled, or return at once. What it raises ends the crawl."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginSet:
+class PluginSet(Struct, frozen=True):
     """The plug-ins of a crawl: the wiring makes those of each partition, and hands them that partition alone."""
 
     extensions: Callable[[Settings], Sequence[Extension]] = lambda settings: ()

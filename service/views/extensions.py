@@ -8,8 +8,9 @@ registers with the partition's hooks, and so does it what it adds to `xyro why`:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
@@ -24,8 +25,7 @@ StoredFigures = Callable[["Frontier"], dict[str, Any]]
 """One partition of a stopped crawl -> the figures that only a running one registers (`hooks.status`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewExtension:
+class ViewExtension(Struct, frozen=True):
     """The parts of one plug-in; None where it has nothing to add."""
 
     audit: AuditCheck | None = None

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from xyro.configs.schema import RefreshSettings
 from xyro.frontier.bandwidth import DAY, UNITS, rules_of
@@ -33,8 +33,7 @@ LEAST_TARGET = 1e-6
 """freshness by the model at which pages that change less than it believes are as fresh as asked: any bandwidth does"""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanQuestion:
+class PlanQuestion(Struct, frozen=True):
     """InputError: what is asked makes no sense."""
 
     target: float | None = None

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from xyro.metadata.documents import Archive, CountsRow
 from xyro.metadata.states import State
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionStatus:
+class PartitionStatus(Struct, frozen=True):
     """The figures of one partition."""
 
     number: int

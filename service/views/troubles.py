@@ -6,11 +6,11 @@ Columns and tables in memory are looked through, and at most SAMPLE rows are rea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from xyro.metadata import rows
 from xyro.metadata.hosts import FOLDERS
@@ -30,8 +30,7 @@ FAILURES = 2
 """of a host, in a row, from which on it is named"""
 
 
-@dataclass(frozen=True, slots=True)
-class HostTrouble:
+class HostTrouble(Struct, frozen=True):
     """A host that is left alone: paused or blocked by a person, challenged by its vendor, or failing."""
 
     kind: str
@@ -42,8 +41,7 @@ class HostTrouble:
     until: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Troubles:
+class Troubles(Struct, frozen=True):
     """The troubles of one partition."""
 
     hosts: tuple[HostTrouble, ...]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.frontier.ledger import PLAIN, Ledger
+from xyro.frontier.ledger import PLAIN, Ledger, Spending
 from xyro.metadata.columns import Columns
 from xyro.metadata.states import COLUMNS, DANGLING, OPTIONAL, State
 from xyro.opic.cash import UNIT
@@ -15,6 +15,7 @@ from xyro.opic.contest import LADDER
 from xyro.opic.focus import Terms, weights_of
 from xyro.opic.importance import TICKS
 from xyro.opic.sweep import Sweep
+from xyro.wire.ids import LocalPage
 
 FEW = 1 << 12
 
@@ -97,6 +98,26 @@ def test_pages_without_links_pay_the_virtual_page():
     ledger = ledger_of(2)
     ledger.spend([0, 1], [np.empty(0, np.uint32)] * 2, 2, 1)
     assert ledger.virtual.pot == 2 * UNIT and not ledger.effective(slice(0, 2)).any()
+
+
+def test_dangling_pages_beside_others_spend_as_pages_without_links_do():
+    one, other = ledger_of(8), ledger_of(8)
+    links, none = [np.array([1, 2, 3], np.uint32)], np.empty(0, np.uint32)
+    one.spend([0, 5, 6], [*links, none, none], 8, 1)
+    other.spend([0], links, 8, 1, np.array([5, 6]))
+    assert other.columns["cash"][:8].tolist() == one.columns["cash"][:8].tolist()
+    assert (other.virtual.pot, other.spends, other.clock.ticks) == (one.virtual.pot, 3, one.clock.ticks)
+    assert other.virtual.pot >= 2 * UNIT
+
+
+def test_a_dangling_page_whose_load_ends_spends_once():
+    spending = Spending()
+    spending.dangling = np.array([3, 5, 7])
+    spending.over_urls(LocalPage(1), ["http://a/"])
+    spending.loads = True
+    spending.over_urls(LocalPage(5), ["http://b/"])
+    spending.over_urls(LocalPage(1), ["http://c/"])
+    assert (spending.pages, spending.dangling.tolist()) == ([1, 5], [3, 7])
 
 
 def test_a_replay_draws_the_same_remainders():

@@ -42,7 +42,7 @@ class Loads:
         self.intake = Intake(
             keep=("xml", "dtd"), validator=Validator(ParseLimits(), process=self.process), patience_s=50.0
         )
-        self.frontier = LoadLoop(self.bus, self.clock, self.intake, lambda page: b"", lambda page: False)
+        self.frontier = LoadLoop(self.bus, self.clock, lambda: self.intake, lambda page: b"", lambda page: False)
 
     def take(self, number, body, kind=Kind.XML, url=""):
         url = url or f"http://h.example/{number}.xml"

@@ -70,6 +70,30 @@ def test_submit_imports_nothing_that_crawls(tmp_path):
     assert done.stdout and not HEAVY & set(done.stdout.split())
 
 
+def test_a_command_loads_no_other():
+    script = (
+        "import sys; from xyro.service.cli.main import main\n"
+        "try: main(['crawl', '--help'])\n"
+        "except SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    loaded = {name.rpartition(".")[2] for name in done.stderr.split() if name.startswith("xyro.service.cli.")}
+    assert "crawl_commands" in loaded and not {"view_commands", "xml_commands", "cluster_command"} & loaded
+
+
+def test_records_of_a_crawl_are_cheap_to_make():
+    """A dataclass takes half a millisecond, a Struct a tenth of it: the modules of a crawl had 107."""
+    script = (
+        "import dataclasses, sys\n"
+        "make, made = dataclasses._process_class, []\n"
+        "dataclasses._process_class = lambda cls, *rest: (made.append(cls.__module__), make(cls, *rest))[1]\n"
+        "import xyro.service.node.life_cycle\n"
+        "print(sum(name.startswith('xyro.') for name in made))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout and int(done.stdout) <= 12, done
+
+
 # The contract
 
 

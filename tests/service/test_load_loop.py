@@ -38,7 +38,7 @@ class Loads:
     def __init__(self):
         self.bus, self.eased, self.settled = LocalBus(), 0, []
         self.load_loop = LoadLoop(
-            self.bus, SystemClock(), Intake(), lambda page: b"", lambda page: False, eased=self.count
+            self.bus, SystemClock(), Intake, lambda page: b"", lambda page: False, eased=self.count
         )
 
     def count(self):

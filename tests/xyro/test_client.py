@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import socket
 import ssl
 import subprocess
@@ -16,6 +15,7 @@ from typing import Literal
 
 import pytest
 import uvloop
+from msgspec.structs import replace
 
 from tests.xyro import raw_server
 from tests.xyro.raw_server import QUICK, Script, Talk, fetched, order, page, reading, says, serving
@@ -120,7 +120,7 @@ def limits_of(kind: str) -> ClientLimits:
     if kind in ("first-byte-timeout", "header-timeout", "slow-body"):
         return QUICK
     total = 3.0 if kind == "timeout" else 30.0
-    return dataclasses.replace(QUICK, first_byte=30.0, headers=30.0, total=total, slow_window=30.0)
+    return replace(QUICK, first_byte=30.0, headers=30.0, total=total, slow_window=30.0)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -161,7 +161,7 @@ async def test_a_black_hole() -> None:
             filler.setblocking(False)
             filler.connect_ex(sock.getsockname())
         try:
-            async with reading(dataclasses.replace(QUICK, connect=0.3)) as fetcher:
+            async with reading(replace(QUICK, connect=0.3)) as fetcher:
                 answer = await fetcher.fetch(order(f"http://127.0.0.1:{sock.getsockname()[1]}/"))
         finally:
             for filler in fillers:
@@ -469,7 +469,7 @@ async def test_plain_http_where_tls_is_expected() -> None:
 
 async def test_a_handshake_that_stalls() -> None:
     """Zoo 18."""
-    async with serving(silence) as server, reading(dataclasses.replace(QUICK, connect=0.3)) as fetcher:
+    async with serving(silence) as server, reading(replace(QUICK, connect=0.3)) as fetcher:
         answer = await fetcher.fetch(order(f"https://127.0.0.1:{server.port}/"))
         assert answer.error == "connect-timeout"
 
@@ -490,7 +490,7 @@ async def test_idle_connections_are_bounded_and_those_used_last_stay() -> None:
         at_servers.append(talk.writer)
         await talk.say(OK)
 
-    limits = dataclasses.replace(QUICK, most_idle=5)
+    limits = replace(QUICK, most_idle=5)
     async with contextlib.AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(serving(script)) for _ in range(20)]
         fetcher = await stack.enter_async_context(reading(limits))
@@ -502,3 +502,26 @@ async def test_idle_connections_are_bounded_and_those_used_last_stay() -> None:
         for server in servers[-5:]:
             assert (await fetcher.fetch(order(server.url + "/again"))).error == ""
         assert [server.connections for server in servers] == [1] * 20
+
+
+async def test_a_connection_is_free_as_soon_as_an_answer_is_whole(client: Literal["fast", "aiohttp"]) -> None:
+    """A busy machine lets pages wait for seconds until they are parsed: meanwhile the server's time-out runs."""
+    guard = Guard(only_net=["127.0.0.0/8"])
+    resolver = Resolver(guard, None)
+    getter = client_class(client)(guard, resolver, user_agent="x", limits=QUICK)
+    async with serving(says(page(b"<p>" * 5_000), close=False)) as server:
+        first = await getter.get(server.url + "/1")
+        await asyncio.sleep(0.05)
+        second = await getter.get(server.url + "/2")
+        for reply in (first, second):
+            body = b""
+            while piece := await reply.read():
+                body += piece
+            assert body == b"<p>" * 5_000 and reply.whole
+            reply.close()
+        assert server.connections == 1
+        third = await getter.get(server.url + "/3")
+        third.close()
+        assert server.connections == 1
+    await getter.close()
+    await resolver.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import dataclasses
 import gzip
 import hashlib
 import zlib
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from email.utils import formatdate
 from ipaddress import ip_address
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import cast
 
 import brotli
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
 from xyro import scan
-from xyro.body import LARGE, OTHERS, RECENT, Body, LongPages
+from xyro.body import AT_ONCE, LARGE, OTHERS, RECENT, Body, LongPages
 from xyro.decode import Caps
 from xyro.exchange import ClientLimits
 from xyro.failures import POLICIES
@@ -323,14 +323,14 @@ async def test_what_came_of_half_a_page_counts_but_has_no_signature() -> None:
 
 
 async def test_a_page_of_exactly_the_cap_is_whole() -> None:
-    limits = dataclasses.replace(QUICK, body=Caps(size=len(BODY)))
+    limits = replace(QUICK, body=Caps(size=len(BODY)))
     assert (await fetched(says(page(BODY)), limits=limits)).error == ""
-    limits = dataclasses.replace(QUICK, body=Caps(size=len(BODY) - 1))
+    limits = replace(QUICK, body=Caps(size=len(BODY) - 1))
     assert (await fetched(says(page(BODY)), limits=limits)).error == "too-large"
 
 
 # The wire's cap is above what an event loop reads in one go (256 KiB): it is raised as soon as the first bytes tell.
-SMALL = dataclasses.replace(QUICK, body=Caps(size=20_000), wire=300_000)
+SMALL = replace(QUICK, body=Caps(size=20_000), wire=300_000)
 URLSET = b"<?xml version='1.0'?><urlset>" + b"<url><loc>http://x/</loc></url>" * 20_000 + b"</urlset>"
 
 
@@ -367,7 +367,7 @@ async def test_a_few_large_sitemaps_at_a_time() -> None:
         await go_on.wait()
         await talk.say(raw[first:])
 
-    limits = dataclasses.replace(SMALL, total=10.0, slow_window=10.0)
+    limits = replace(SMALL, total=10.0, slow_window=10.0)
     async with serving(script) as server, reading(limits) as fetcher:
         slow = [asyncio.create_task(fetcher.fetch(order(f"{server.url}/slow{n}.xml"))) for n in range(LARGE)]
         tasks = [asyncio.create_task(fetcher.fetch(order(f"{server.url}/{n}.xml"))) for n in range(LARGE + 2)]
@@ -829,9 +829,43 @@ async def test_a_long_page_is_parsed_in_idle_time_and_for_a_ninth_of_the_time_el
 
     task = asyncio.create_task(others())
     await asyncio.sleep(0)
-    await LongPages(10.0, clock).go(steps())
+    await LongPages(10.0, clock).go(steps(), cast(Body, SimpleNamespace(place=0, turns=0)))
     task.cancel()
     assert [len(each) for each in log.split("|")[1:]] == [turns] * 5
+
+
+async def test_long_pages_end_in_the_order_in_which_they_began_but_for_the_longest() -> None:
+    """Their hosts are read again when they end, on connections that servers keep for some seconds."""
+    pages, log, ends = LongPages(10.0, ManualClock()), list[str](), list[str]()
+
+    async def read(name: str, pieces: int) -> None:
+        body = cast(Body, SimpleNamespace(place=0, turns=0))
+        for _ in range(pieces):
+            await pages.go(iter([None]), body)
+            log.append(name)
+        ends.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        for name, pieces in (("a", 3), ("long", AT_ONCE + 2), ("b", 3), ("c", 2)):
+            group.create_task(read(name, pieces))
+    assert ends == ["a", "b", "c", "long"]
+    assert log[:5] == ["a", "long", "a", "long", "a"], "one is parsed while the next piece of the first comes"
+
+
+async def test_a_long_page_that_is_given_up_passes_its_turn_on() -> None:
+    pages, log = LongPages(10.0, ManualClock()), list[str]()
+
+    async def read(name: str) -> None:
+        await pages.go(iter([None]), cast(Body, SimpleNamespace(place=0, turns=0)))
+        log.append(name)
+
+    tasks = [asyncio.create_task(read(name)) for name in "abcd"]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await tasks[0]
+    tasks[2].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert log == ["a", "d"]
 
 
 @pytest.mark.parametrize(("others", "rest"), [(True, OTHERS), (False, 0)])
@@ -870,6 +904,7 @@ async def test_a_page_that_has_a_place_gives_way_while_others_are_read(others: b
 class Slow:
     """A body of which only the pauses count."""
 
+    place = turns = 0
     paused = False
 
     def pause(self, paused: bool) -> None:
@@ -890,7 +925,7 @@ async def test_answers_of_few_bytes_show_that_others_are_read(monkeypatch: pytes
 
 async def test_a_connection_whose_host_is_read_soon_is_kept_for_that() -> None:
     """The other host's is closed meanwhile."""
-    limits = dataclasses.replace(QUICK, idle=0.1)
+    limits = replace(QUICK, idle=0.1)
     ends = asyncio.Queue[str]()
 
     async def script(talk: Talk) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.xyro.raw_server import RawServer, Talk, order, page, reading, reading_in_processes, says, serving
 from xyro import reader_frames, readers
@@ -83,7 +83,7 @@ async def test_an_answer_is_the_one_that_a_fetcher_in_this_process_gives() -> No
     async with site(2) as (server, found), reading(limits) as fetcher:
         for path in ("/html", "/xml", "/gone", "/moved", "/busy"):
             ours, theirs = await fetcher.fetch(order(server.url + path)), await found.fetch(order(server.url + path))
-            assert dataclasses.replace(ours, **TIMES) == dataclasses.replace(theirs, **TIMES)
+            assert replace(ours, **TIMES) == replace(theirs, **TIMES)
             assert 0.0 < theirs.started <= theirs.ended
             assert theirs.duration > 0.0
         ours = await fetcher.fetch_robots(server.url + "/robots.txt")

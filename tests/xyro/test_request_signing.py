@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from http_message_signatures import InvalidSignature
+from msgspec import structs
 
 from tests.xyro.raw_server import Talk, order, page, reading, reading_in_processes, serving
 from tests.xyro.signature_judge import KeyDirectory, ReceivedRequest, pem_of, verify
@@ -109,7 +110,7 @@ def directory_of(options: SigningOptions) -> KeyDirectory:
 
 
 def only_asked(options: SigningOptions) -> RequestSigner:
-    return RequestSigner(dataclasses.replace(options, sign="challenged"), SystemClock())
+    return RequestSigner(structs.replace(options, sign="challenged"), SystemClock())
 
 
 async def good(talk: Talk) -> None:
@@ -206,7 +207,7 @@ async def test_a_challenge_gets_signatures_from_then_on(options: SigningOptions)
 
 
 async def test_a_reader_process_is_told_of_a_challenge_by_evidence(options: SigningOptions) -> None:
-    asked = dataclasses.replace(options, sign="challenged")
+    asked = structs.replace(options, sign="challenged")
     async with serving(good) as server, reading_in_processes(processes=2, signing=asked) as readers:
         await readers.fetch(order(server.url + "/"))
         readers.sign(server.url.removeprefix("http://"))
