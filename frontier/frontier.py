@@ -248,6 +248,15 @@ class Frontier:
         commit = self.partition.seal({"node": self.dump()})
         return Effects(commit, orders, transfers, acks, submits, answers, posts, challenged)
 
+    def settled_group(self, store: Callable[[], None], now: float) -> Effects:
+        """A commit group in which no page spends: `store` puts in what came out of a joint settling."""
+        self._open(now)
+        store()
+        if self.columns.n >= SMALLEST:
+            self.importance_error.follow()
+        transfers = self._collect_transfers((), self.columns.n)
+        return Effects(self.partition.seal({"node": self.dump()}), [], transfers, [], [], [])
+
     def _open(self, now: float) -> int:
         """Begin a commit group; the number that the first page minted in it will have."""
         if now < self._now:

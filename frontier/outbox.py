@@ -33,6 +33,7 @@ from xyro.metadata.columns import distinct
 from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
+from xyro.opic.cash import VirtualPage
 from xyro.wire.codec import decode, encode
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import local_pages
@@ -101,6 +102,9 @@ class Outbox:
         """source -> number of the last transfer applied"""
         self.elsewhere: dict[int, PartitionCounts] = {}
         """partition 0: counts of each other partition"""
+        self.claims: dict[int, int] = {}
+        """partition 0: units that others, or this one, are to get out of the pot before it is shared out; a crash
+        forgets them (joint_settling.py)"""
         self._marks: set[str] = set()
         """URLs elsewhere that transfers of this group mark"""
         self._marked_pages: list[Ids] = []
@@ -308,7 +312,7 @@ class Outbox:
             if target == self.partition.number or done.get(target, 0) >= epoch:
                 continue
             self._early.pop(target, None)
-            columns, owners = self.partition.columns, self._owners_of_hosts()
+            columns, owners = self.partition.columns, self.owners_of_hosts()
             foreign = np.flatnonzero(columns["state"][: columns.n] == State.FOREIGN)
             self._retelling.append((target, epoch, foreign[owners[columns["host"][foreign]] == target]))
 
@@ -353,7 +357,7 @@ class Outbox:
         parcels: dict[int, list[Passing]] = defaultdict(list)
         pages, units = pages[chosen], cash[chosen]
         hosts, heritage = columns["host"][pages], self.pages.heritage
-        owners, names = self._owners_of_hosts()[hosts].tolist(), self.partition.hosts.names
+        owners, names = self.owners_of_hosts()[hosts].tolist(), self.partition.hosts.names
         for page, amount, depth, host, owner in zip(
             local_pages(pages), units.tolist(), columns["depth"][pages].tolist(), hosts.tolist(), owners, strict=True
         ):
@@ -363,7 +367,7 @@ class Outbox:
         columns.touch("cash", pages)
         return parcels
 
-    def _owners_of_hosts(self) -> Ids:
+    def owners_of_hosts(self) -> Ids:
         """Partitions of the hosts, by their numbers."""
         names, owners = self.partition.hosts.names, self._owners
         if len(names) > len(owners):
@@ -380,6 +384,8 @@ class Outbox:
             if virtual.due(pages) or (virtual.pot and self._reported != (pages, weighted)):
                 self._reported = (pages, weighted)
                 out[0] = virtual.take()
+        elif self.claims:
+            out = self._meet_claims(virtual)
         elif virtual.due(self.ledger.known_everywhere):
             others = [self.elsewhere.get(q, PartitionCounts()) for q in range(1, self.partitions)]
             counts = [weighted, *(other.weighted for other in others)]
@@ -389,6 +395,20 @@ class Outbox:
             virtual.deposit(parts[0])
             out = {q: units for q, units in enumerate(parts) if q and counts[q]}
         virtual.settle(pages)
+        return out
+
+    def _meet_claims(self, virtual: VirtualPage) -> dict[int, int]:
+        """Pay claims as far as the pot goes."""
+        out: dict[int, int] = {}
+        for q in sorted(self.claims):
+            units = min(self.claims[q], virtual.pot)
+            virtual.pot -= units
+            self.claims[q] -= units
+            if units and q == self.partition.number:
+                virtual.deposit(units)
+            elif units:
+                out[q] = units
+        self.claims = {q: units for q, units in self.claims.items() if units}
         return out
 
     def _send(self, target: int, items: tuple[Passing, ...], units: int) -> CashTransfer:

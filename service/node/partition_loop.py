@@ -254,27 +254,35 @@ class PartitionLoop:
             yield
 
     async def settle(self, turnovers: float) -> int:
-        """Let importance settle without a fetch, by one commit group: free spends that build on each other until the
-        OPIC clock shows so many turnovers, nothing is left that is worth a spend, or the group is full. Returns the
-        spends; when it does, cash for other partitions is on its way.
+        """Let importance of a crawl of one partition settle without a fetch, by one commit group: free spends that
+        build on each other until the OPIC clock shows so many turnovers, nothing is left that is worth a spend, or the
+        group is full. Returns the spends.
         """
         frontier, ledger = self.frontier, self.frontier.ledger
         first = before = ledger.spends
-        idle, full, step = 0, SETTLING_SPENDS, frontier.read_pages // 16
-        if self._partitions > 1:  # the others wait for what leaves, but a group is worth as much as it costs
-            full, step = min(full, max(SETTLING_GROUP, frontier.read_pages)), frontier.read_pages // 4
+        idle = 0
 
         def more() -> bool:
             nonlocal idle, before
             idle, before = idle + 1 if ledger.spends == before else 0, ledger.spends
-            return ledger.clock.turnovers < turnovers and ledger.spends - first < full and idle < IDLE_SWEEPS
+            return ledger.clock.turnovers < turnovers and ledger.spends - first < SETTLING_SPENDS and idle < IDLE_SWEEPS
 
-        if waiting := self.bus.waiting(self._topic):
-            self._take(await self.bus.receive(self._topic, waiting))
         async with self._gate:
-            await self._turn(max(SETTLING_GROUP, step), more)
+            await self._turn(max(SETTLING_GROUP, frontier.read_pages // 16), more)
         await asyncio.gather(*self._writes)
         return ledger.spends - first
+
+    async def commit(self, change: Callable[[], Effects]) -> None:
+        """One commit group that `change` makes, until it is on disk. At a boundary."""
+        await self._slots.acquire()
+        try:
+            turn = change()
+        except BaseException as error:
+            self._slots.release()
+            self._fail(error)
+            raise
+        self.turns += 1
+        await self._write(turn, MessageBatch())
 
     async def _turn(self, free: int = 0, more: Callable[[], bool] | None = None) -> None:
         await self._slots.acquire()
