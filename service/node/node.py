@@ -248,6 +248,7 @@ class Node:
             self._synced,
             self._pressing,
             self.services.barriers,
+            self._idle,
         )
         resident = self._residents[number] = Resident(
             frontier,
@@ -434,6 +435,10 @@ class Node:
 
     def _starving(self) -> bool:
         return len(self.queue) <= LOW_WATER
+
+    def _idle(self) -> bool:
+        """Nothing is being read, no order waits, and no report that may lead to one."""
+        return self._starving() and not (self.pool.in_flight or self.unsynced or self.bus.waiting(topics.ORDERS))
 
     def _pressing(self) -> bool:
         """A commit group is wanted now. Where there are several partitions, a group of one report is not worth its
