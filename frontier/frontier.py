@@ -248,6 +248,15 @@ class Frontier:
         commit = self.partition.seal({"node": self.dump()})
         return Effects(commit, orders, transfers, acks, submits, answers, posts, challenged)
 
+    def settled_group(self, store: Callable[[], None], now: float) -> Effects:
+        """A commit group in which no page spends: `store` puts in what came out of a joint settling."""
+        self._open(now)
+        store()
+        if self.columns.n >= SMALLEST:
+            self.importance_error.follow()
+        transfers = self._collect_transfers((), self.columns.n)
+        return Effects(self.partition.seal({"node": self.dump()}), [], transfers, [], [], [])
+
     def _open(self, now: float) -> int:
         """Begin a commit group; the number that the first page minted in it will have."""
         if now < self._now:
@@ -265,8 +274,7 @@ class Frontier:
         """Take the messages of other partitions: trim the outbox, receive their cash."""
         for ack in work.acks:
             self.outbox.acknowledge(ack, self._now)
-        acks = {transfer.source: self.outbox.apply(transfer) for transfer in work.transfers}
-        return list(acks.values())  # the last one of a source says what the earlier ones do
+        return self.outbox.apply(work.transfers) if work.transfers else []
 
     def _obey(self, work: MessageBatch) -> list[CommandAnswer]:
         """Apply what people, publishers and loads of other partitions want; the answers leave with the group."""

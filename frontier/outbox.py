@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgpack
@@ -33,6 +33,7 @@ from xyro.metadata.columns import distinct
 from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
+from xyro.opic.cash import VirtualPage
 from xyro.wire.codec import decode, encode
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import local_pages
@@ -41,8 +42,9 @@ from xyro.wire.urls import authority, host_of, partition_of, site_of
 
 MOST_ITEMS = 2_000
 """items in one transfer: about 200 kB"""
-SOONEST, LATEST = 2.0, 30.0
-"""seconds until a target without an answer is sent the oldest transfers again; doubles each time"""
+SOONEST, LATEST = 3.0, 30.0
+"""seconds until a target without an answer is sent the oldest transfers again; doubles each time. A transfer and its
+Ack may be held back at both ends (service/node/partition_loop.py: LONGEST_HOLD)"""
 MOST_AGAIN = 64
 """transfers sent again at once"""
 EARLY = 64
@@ -86,6 +88,8 @@ class PageReceiver(Protocol):
 
     def receive(self, urls: list[str], depths: list[int]) -> Ids: ...
 
+    def may_be_read(self, url: str, depth: int) -> bool: ...
+
 
 class Outbox:
     """One partition's outbox and inbox."""
@@ -101,6 +105,9 @@ class Outbox:
         """source -> number of the last transfer applied"""
         self.elsewhere: dict[int, PartitionCounts] = {}
         """partition 0: counts of each other partition"""
+        self.claims: dict[int, int] = {}
+        """partition 0: units that others, or this one, are to get out of the pot before it is shared out; a crash
+        forgets them (joint_settling.py)"""
         self._marks: set[str] = set()
         """URLs elsewhere that transfers of this group mark"""
         self._marked_pages: list[Ids] = []
@@ -176,11 +183,21 @@ class Outbox:
 
     # -- in ------------------------------------------------------------------------------------------------------
 
-    def apply(self, transfer: CashTransfer) -> Ack:
-        """Apply a transfer to this partition, once; the Ack may leave when the group is on disk.
+    def apply(self, transfers: Iterable[CashTransfer]) -> list[Ack]:
+        """Apply transfers to this partition, each once; the Acks, one for each source, may leave when the group is on
+        disk.
 
-        If an earlier one has not come yet, this one waits for it: the Ack says so, and the sender repeats the earlier.
+        If an earlier one has not come yet, a transfer waits for it: the Ack says so, and the sender repeats the earlier
+        one.
         """
+        ready: list[CashTransfer] = []
+        sources = {transfer.source: self._arrived(transfer, ready) for transfer in transfers}
+        self._receive(ready)
+        return [Ack(source=self.partition.number, target=source, seq=last) for source, last in sources.items()]
+
+    def _arrived(self, transfer: CashTransfer, ready: list[CashTransfer]) -> int:
+        """Add a transfer to those that are ready to be applied, with all that waited for it. Returns the number of the
+        last one of its source that is."""
         source, last = transfer.source, self.applied[transfer.source]
         early = self._early[source]
         if last < transfer.seq and len(early) < EARLY:
@@ -188,20 +205,29 @@ class Outbox:
         if transfer.seq == last + 1:
             early[transfer.seq] = transfer
             while (following := early.pop(self.applied[source] + 1, None)) is not None:
-                self._apply(following)
+                ready.append(following)
                 self.applied[source] = following.seq
             self.partition.put(rows.INBOX.key(source), self.applied[source].to_bytes(8, "big"))
-        return Ack(source=self.partition.number, target=transfer.source, seq=self.applied[transfer.source])
+        return self.applied[source]
 
-    def _apply(self, transfer: CashTransfer) -> None:
+    def _receive(self, transfers: Sequence[CashTransfer]) -> None:
+        """Find or make the pages of all items at once: each look into the index costs more than a page does."""
+        items = [item for transfer in transfers for item in transfer.items]
+        if items:
+            self._inherit(items)
+            pages = self.pages.receive([item.url for item in items], [item.depth for item in items])
+            self.ledger.credit(pages, np.array([item.cash for item in items], np.int64))
+            first = 0
+            for transfer in transfers:
+                if transfer.focused:
+                    self._marked_pages.append(pages[[first + place for place in transfer.focused]])
+                first += len(transfer.items)
+        for transfer in transfers:
+            self._hear(transfer)
+
+    def _hear(self, transfer: CashTransfer) -> None:
+        """Take what a transfer says of the virtual page and of the rest of the crawl."""
         ledger = self.ledger
-        if transfer.items:
-            for item in transfer.items:
-                self._inherit(item)
-            pages = self.pages.receive([item.url for item in transfer.items], [item.depth for item in transfer.items])
-            ledger.credit(pages, np.array([item.cash for item in transfer.items], np.int64))
-            if transfer.focused:
-                self._marked_pages.append(pages[list(transfer.focused)])
         if self.partition.number == 0:
             ledger.virtual.receive(transfer.virtual)
             weighted = transfer.weighted if transfer.weighted >= 0 else transfer.pages
@@ -212,13 +238,17 @@ class Outbox:
             ledger.virtual.deposit(transfer.virtual)
             ledger.count_elsewhere(transfer.spent, transfer.pages)
 
-    def _inherit(self, item: Passing) -> None:
-        """Hand the credit that came with a link over to the domain of its host. The price of an introduction is among
-        it, for the sender cannot know whether the host is new: it is due only if it is."""
-        is_new = authority(item.url) not in self.partition.hosts.numbers
-        if is_new or item.credit:
-            inherited = max(item.credit - PRICE, 0) if is_new else item.credit
-            self.partition.introductions.hand_over(site_of(host_of(item.url)), inherited)
+    def _inherit(self, items: Iterable[Passing]) -> None:
+        """Hand the credit that came with links over to the domains of their hosts. The price of an introduction is
+        among it, for the sender cannot know whether the host is new: it is due only if it is."""
+        introduced: set[str] = set()
+        for item in items:
+            host = authority(item.url)
+            is_new = host not in self.partition.hosts.numbers and host not in introduced
+            if item.credit or (is_new and self.pages.may_be_read(item.url, item.depth)):
+                inherited = max(item.credit - PRICE, 0) if is_new else item.credit
+                self.partition.introductions.hand_over(site_of(host_of(item.url)), inherited)
+            introduced.add(host)
 
     def acknowledge(self, ack: Ack, now: float) -> None:
         """Trim the outbox: the receiver has everything up to ack.seq on disk. One that trims nothing asks for what
@@ -308,7 +338,7 @@ class Outbox:
             if target == self.partition.number or done.get(target, 0) >= epoch:
                 continue
             self._early.pop(target, None)
-            columns, owners = self.partition.columns, self._owners_of_hosts()
+            columns, owners = self.partition.columns, self.owners_of_hosts()
             foreign = np.flatnonzero(columns["state"][: columns.n] == State.FOREIGN)
             self._retelling.append((target, epoch, foreign[owners[columns["host"][foreign]] == target]))
 
@@ -353,7 +383,7 @@ class Outbox:
         parcels: dict[int, list[Passing]] = defaultdict(list)
         pages, units = pages[chosen], cash[chosen]
         hosts, heritage = columns["host"][pages], self.pages.heritage
-        owners, names = self._owners_of_hosts()[hosts].tolist(), self.partition.hosts.names
+        owners, names = self.owners_of_hosts()[hosts].tolist(), self.partition.hosts.names
         for page, amount, depth, host, owner in zip(
             local_pages(pages), units.tolist(), columns["depth"][pages].tolist(), hosts.tolist(), owners, strict=True
         ):
@@ -363,7 +393,7 @@ class Outbox:
         columns.touch("cash", pages)
         return parcels
 
-    def _owners_of_hosts(self) -> Ids:
+    def owners_of_hosts(self) -> Ids:
         """Partitions of the hosts, by their numbers."""
         names, owners = self.partition.hosts.names, self._owners
         if len(names) > len(owners):
@@ -380,6 +410,8 @@ class Outbox:
             if virtual.due(pages) or (virtual.pot and self._reported != (pages, weighted)):
                 self._reported = (pages, weighted)
                 out[0] = virtual.take()
+        elif virtual.due(self.ledger.known_everywhere) and self.claims:
+            out = self._meet_claims(virtual)
         elif virtual.due(self.ledger.known_everywhere):
             others = [self.elsewhere.get(q, PartitionCounts()) for q in range(1, self.partitions)]
             counts = [weighted, *(other.weighted for other in others)]
@@ -389,6 +421,20 @@ class Outbox:
             virtual.deposit(parts[0])
             out = {q: units for q, units in enumerate(parts) if q and counts[q]}
         virtual.settle(pages)
+        return out
+
+    def _meet_claims(self, virtual: VirtualPage) -> dict[int, int]:
+        """Pay claims as far as the pot goes."""
+        out: dict[int, int] = {}
+        for q in sorted(self.claims):
+            units = min(self.claims[q], virtual.pot)
+            virtual.pot -= units
+            self.claims[q] -= units
+            if units and q == self.partition.number:
+                virtual.deposit(units)
+            elif units:
+                out[q] = units
+        self.claims = {q: units for q, units in self.claims.items() if units}
         return out
 
     def _send(self, target: int, items: tuple[Passing, ...], units: int) -> CashTransfer:

@@ -466,6 +466,10 @@ class Pages:
             self.shorten(pages, np.array(depths, np.int64))
         return pages
 
+    def may_be_read(self, url: str, depth: int) -> bool:
+        """Tell whether scope lets a page in that another partition met."""
+        return self.scope.judge(url, depth) is State.UNREAD
+
     def _mint(self, urls: list[str], depths: list[int], exempt: bool) -> LocalPage:
         judge_url = self.scope.judge
         own = self.partition.number

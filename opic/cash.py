@@ -197,6 +197,12 @@ class VirtualPage:
             raise ValueError("VirtualPage.receive: units >= 0")
         self.pot += units
 
+    def refill(self, units: int) -> None:
+        """Let the pot hold so much: what pages here paid was counted elsewhere. ValueError: below 0."""
+        if units < 0:
+            raise ValueError("VirtualPage.refill: units >= 0")
+        self.pot = units
+
     def mint(self, pages: int) -> None:
         """`pages` pages became known: each brings one page's worth of new cash."""
         self.receive(UNIT * pages)

@@ -293,10 +293,11 @@ def wired_later(sources: Sources) -> list[tuple[str, str]]:
 PARTITION_TYPES = frozenset(("Frontier", "Partition", "PartitionLoop"))
 """classes whose objects are a partition, or lead to one"""
 WIRING = frozenset(
-    f"service/node/{name}.py" for name in ("node", "stopped", "crawl_views", "data_dir", "backup", "repair")
+    f"service/node/{name}.py"
+    for name in ("node", "stopped", "crawl_views", "data_dir", "backup", "repair", "joint_settling")
 )
-"""the reference wiring: it makes the partitions of a process, and hands each thing the one that it is for; and the copy
-and the repair of a whole directory"""
+"""the reference wiring: it makes the partitions of a process, and hands each thing the one that it is for; the copy and
+the repair of a whole directory; and the importance of a crawl that has ended, which is one process's alone"""
 PARTITION_LISTS = frozenset(("frontiers", "partition_loops"))
 """attributes of the wiring that hold all partitions of a process"""
 

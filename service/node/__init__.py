@@ -4,6 +4,7 @@ The loop:
 
     node.py              the reference wiring: builds all parts, in order, on one event loop; says when a crawl is over
     partition_loop.py    gathers messages, lets its partition take a turn, writes it, and only then lets effects leave
+    joint_settling.py    importance settles over all partitions of a process at once
     command_sender.py    commands to partitions, and their answers by request number
     fetch_loop.py        orders into xyro's pool, one report for each back to the partition of its page
     load_loop.py         XML bodies into loader: links of feeds and sitemaps, documents that wait for their parts
@@ -39,6 +40,7 @@ A process's life:
     open_files.py        raises the limit of open files       garbage.py         Python's collector, tuned
 
 What always holds: an effect leaves only after the commit group that caused it is on disk; what changes a partition is a
-message (wire/topics.py, wire/commands.py) or a hook that is registered with it; only node.py, stopped.py and
-crawl_views.py have several partitions in their hands; fetch_loop.py loads nothing of the store or the schedule.
+message (wire/topics.py, wire/commands.py) or a hook that is registered with it; only node.py, joint_settling.py,
+stopped.py and crawl_views.py have several partitions in their hands; fetch_loop.py loads nothing of the store or the
+schedule.
 """

@@ -35,6 +35,7 @@ from xyro.service.node.crawl_views import CrawlViews
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.fetch_loop import FetchLoop
 from xyro.service.node.host_calendar import HostCalendar
+from xyro.service.node.joint_settling import Ids, JointSettling, places
 from xyro.service.node.load_loop import FULL, LoadLoop
 from xyro.service.node.loader_factory import lazy_intake_of
 from xyro.service.node.log_setup import log_reads
@@ -83,11 +84,14 @@ SETTLED = 24.0
 12, 2.8 % after 24)"""
 SETTLING_SPENDS = 16
 """most free spends for each read of the run while importance settles: 10 us each"""
-ROUND_SPENDS = 3 * SETTLING_SPENDS
-"""the same of several partitions, where a spend turns over less, for cash between them comes a round later: of 10,000
-pages in 16 importance is off by 6 % after so many, by 17 % after a third of them, and in one partition by 2 %"""
-IDLE_ROUNDS = 10
-"""rounds of settling in a row in which no partition found anything to spend"""
+SETTLING_PARTS = 3
+"""commit groups of each of several partitions in which importance settles"""
+FREE_SPENDS = 1 << 14
+"""most spends of several partitions at once: 40 ms"""
+EXCHANGES = 8
+"""most rounds of commit groups by which transfers between partitions arrive"""
+IDLE_GROUPS = 10
+"""groups of settling in a row in which a lone partition found nothing to spend"""
 
 
 class Bounds(Struct, frozen=True):
@@ -245,6 +249,7 @@ class Node:
             self._synced,
             self._pressing,
             self.services.barriers,
+            self._idle,
         )
         resident = self._residents[number] = Resident(
             frontier,
@@ -434,6 +439,10 @@ class Node:
     def _starving(self) -> bool:
         return len(self.queue) <= LOW_WATER
 
+    def _idle(self) -> bool:
+        """Nothing is being read, no order waits, and no report that may lead to one."""
+        return self._starving() and not (self.pool.in_flight or self.unsynced or self.bus.waiting(topics.ORDERS))
+
     def _pressing(self) -> bool:
         """A commit group is wanted now. Where there are several partitions, a group of one report is not worth its
         cost while about as many reads go on as there are partitions: what they bring makes larger groups."""
@@ -469,15 +478,42 @@ class Node:
         return not any(frontier.scheduler.unread_before(math.inf) for frontier in self.frontiers)
 
     async def settle(self) -> None:
-        """Let importance settle once every page was read: a small crawl has spent its cash only a few times over.
-
-        In rounds: each partition spends in one commit group what the others sent it in the round before.
-        """
-        clocks = [frontier.ledger.clock for frontier in self.frontiers]
-        spends, idle = self.reads * (ROUND_SPENDS if len(clocks) > 1 else SETTLING_SPENDS), 0
-        while spends > 0 and idle < IDLE_ROUNDS and min(clock.turnovers for clock in clocks) < SETTLED:
-            spent = sum(await asyncio.gather(*(loop.settle(SETTLED) for loop in self.partition_loops)))
+        """Let importance settle once every page was read: a small crawl has spent its cash only a few times over."""
+        spends, loops = self.reads * SETTLING_SPENDS, self.partition_loops
+        if len(loops) > 1:
+            await self._settle_jointly(spends)
+            return
+        idle, loop = 0, loops[0]
+        while spends > 0 and idle < IDLE_GROUPS and loop.frontier.ledger.clock.turnovers < SETTLED:
+            spent = await loop.settle(SETTLED)
             spends, idle = spends - spent, 0 if spent else idle + 1
+
+    async def _settle_jointly(self, spends: int) -> None:
+        """The same of several partitions; after every few turnovers what came out is stored."""
+        placed: Sequence[Ids] = ()
+        while spends > 0 and (now := max(frontier.ledger.clock.turnovers for frontier in self.frontiers)) < SETTLED:
+            await self._exchanged()
+            async with self.boundary():
+                frontiers = self.frontiers
+                if [len(numbers) for numbers in placed] != [frontier.columns.n for frontier in frontiers]:
+                    placed = places(frontiers)
+                part, enough = JointSettling(frontiers, placed), min(now + SETTLED / SETTLING_PARTS, SETTLED)
+                spent = -1
+                while spent and part.spends < spends:
+                    spent = part.spend(enough, FREE_SPENDS)
+                    await asyncio.sleep(0)
+                for index, loop in enumerate(self.partition_loops):
+                    await loop.commit(partial(part.close, index, self.clock.time()))
+            self.check_writes()
+            spends -= part.spends if part.spends else spends
+
+    async def _exchanged(self) -> None:
+        """Let cash between partitions arrive: to partition 0, and from there to the others."""
+        for _ in range(EXCHANGES):
+            await self.catch_up()
+            async with self.boundary():
+                if all(loop.quiet for loop in self.partition_loops):
+                    return
 
     async def finished(self) -> str:
         """Wait for the end; the reason. Raises what a node failed of."""

@@ -48,8 +48,10 @@ TICK = 0.25
 LONGEST_REST = 5.0
 """seconds between two looks at a partition of several that has nothing to read before that"""
 LONGEST_WINDOW = 0.5
-"""seconds that a group of one partition of several is kept open; a transfer and its Ack, a window each, have to be back
-before it is sent again (outbox.SOONEST)"""
+"""seconds that a group of one partition of several is kept open"""
+LONGEST_HOLD = 1.0
+"""seconds that cash of other partitions waits for a report to share its group with, while the node has something to
+read; a transfer and its Ack, both held, have to be back before it is sent again (outbox.SOONEST)"""
 SNAPSHOT_SHARE = 4
 """of the bytes of all columns so many are journal before a snapshot: one of 10 M pages rewrites half a gigabyte"""
 CHUNKS_A_TURN = 4
@@ -61,8 +63,8 @@ class PartitionLoop:
     """Drives the frontier of one partition.
 
     `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `pressing()`: a group is
-    wanted at once, however little is in it; `synced(n)`: told that reports that weigh n are on disk; `barriers`:
-    called in the writer's thread before each group is written.
+    wanted at once, however little is in it; `idle()`: nothing is being read, nor waits to be; `synced(n)`: told that
+    reports that weigh n are on disk; `barriers`: called in the writer's thread before each group is written.
 
     A group costs 1 ms and more, whatever is in it. Where a node has several partitions, little comes in for each of
     them, so their windows are longer: together they begin about as many groups a second as one partition alone would,
@@ -80,6 +82,7 @@ class PartitionLoop:
         synced: Callable[[int], None],
         pressing: Callable[[], bool] | None = None,
         barriers: Sequence[Callable[[], None]] = (),
+        idle: Callable[[], bool] | None = None,
     ) -> None:
         self.frontier = frontier
         self.bus = bus
@@ -91,6 +94,7 @@ class PartitionLoop:
         self._starving = starving
         self._synced = synced
         self._pressing = starving if pressing is None else pressing
+        self._idle = starving if idle is None else idle
         self._partitions = frontier.partitions
         self._barriers = barriers
         self._topic = topics.pages(frontier.partition.number)
@@ -160,11 +164,26 @@ class PartitionLoop:
                 if not messages:
                     return False
                 self._take(messages)
+        if self._partitions > 1 and not self._later:
+            await self._hold()
         if self._work and not self._later and not self._work.urgent:
             least = self.store.commit_seconds
             if not self._pressing() or (self._partitions > 1 and self._work.cash_only):
                 await self._window(max(least, min(least * self._partitions, LONGEST_WINDOW)))
         return True
+
+    async def _hold(self) -> None:
+        """Keep cash of others for the next group of reports, which is cheaper than one of its own."""
+        end = self.clock.monotonic() + LONGEST_HOLD
+        while self._work and self._work.cash_only and not self._later and not self._idle() and not self._due():
+            if (left := end - self.clock.monotonic()) <= 0.0:
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, TICK)):
+                    messages = await self.bus.receive(self._topic, self.store.commit_reports)
+                    if not messages:
+                        return
+                    self._take(messages)
 
     def _rest(self) -> float:
         """Seconds until this partition looks what has become due, if no message comes in."""
@@ -254,27 +273,35 @@ class PartitionLoop:
             yield
 
     async def settle(self, turnovers: float) -> int:
-        """Let importance settle without a fetch, by one commit group: free spends that build on each other until the
-        OPIC clock shows so many turnovers, nothing is left that is worth a spend, or the group is full. Returns the
-        spends; when it does, cash for other partitions is on its way.
+        """Let importance of a crawl of one partition settle without a fetch, by one commit group: free spends that
+        build on each other until the OPIC clock shows so many turnovers, nothing is left that is worth a spend, or the
+        group is full. Returns the spends.
         """
         frontier, ledger = self.frontier, self.frontier.ledger
         first = before = ledger.spends
-        idle, full, step = 0, SETTLING_SPENDS, frontier.read_pages // 16
-        if self._partitions > 1:  # the others wait for what leaves, but a group is worth as much as it costs
-            full, step = min(full, max(SETTLING_GROUP, frontier.read_pages)), frontier.read_pages // 4
+        idle = 0
 
         def more() -> bool:
             nonlocal idle, before
             idle, before = idle + 1 if ledger.spends == before else 0, ledger.spends
-            return ledger.clock.turnovers < turnovers and ledger.spends - first < full and idle < IDLE_SWEEPS
+            return ledger.clock.turnovers < turnovers and ledger.spends - first < SETTLING_SPENDS and idle < IDLE_SWEEPS
 
-        if waiting := self.bus.waiting(self._topic):
-            self._take(await self.bus.receive(self._topic, waiting))
         async with self._gate:
-            await self._turn(max(SETTLING_GROUP, step), more)
+            await self._turn(max(SETTLING_GROUP, frontier.read_pages // 16), more)
         await asyncio.gather(*self._writes)
         return ledger.spends - first
+
+    async def commit(self, change: Callable[[], Effects]) -> None:
+        """One commit group that `change` makes, until it is on disk. At a boundary."""
+        await self._slots.acquire()
+        try:
+            turn = change()
+        except BaseException as error:
+            self._slots.release()
+            self._fail(error)
+            raise
+        self.turns += 1
+        await self._write(turn, MessageBatch())
 
     async def _turn(self, free: int = 0, more: Callable[[], bool] | None = None) -> None:
         await self._slots.acquire()

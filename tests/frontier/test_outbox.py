@@ -13,11 +13,13 @@ from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier import outbox as module
 from xyro.metadata import rows
+from xyro.metadata.hosts import PRICE
 from xyro.metadata.states import State
 from xyro.opic.cash import UNIT
 from xyro.wire.codec import decode, encode
 from xyro.wire.errors import MachineError
 from xyro.wire.messages import Ack, CashTransfer, Passing, Submit
+from xyro.wire.urls import host_of, site_of
 
 ANY = Settings(crawl=CrawlSettings(scope="any"))
 
@@ -151,7 +153,7 @@ def test_what_is_not_acknowledged_in_time_is_sent_again_ever_more_seldom():
         crawl.wire = []
         times.append(at)
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
-    assert gaps == pytest.approx([2, 4, 8, 16, 30, 30], abs=0.2)
+    assert gaps == pytest.approx([3, 6, 12, 24, 30, 30], abs=0.2)
 
 
 def test_an_answer_to_a_gap_brings_the_missing_transfer_at_once_but_not_for_each_answer():
@@ -350,3 +352,30 @@ def test_a_full_outbox_keeps_new_pages_unread_and_loses_nothing():
     assert outbox.partition.get(module.HELD_FROM) is None
     audit = crawl.audit()
     assert audit["ok"], audit["violations"]
+
+
+def test_transfers_of_a_turn_are_applied_at_once_as_one_after_the_other():
+    crawl = Crawl.in_memory(3, settings=ANY)
+    first, second = elsewhere(crawl, 0, 1), elsewhere(crawl, 0, 2)
+    crawl.pending[0] += [
+        CashTransfer(1, 0, 2, (Passing(second, 7, 4),)),
+        CashTransfer(2, 0, 1, (Passing(first, 5, 3, PRICE + 30), Passing(second, 3, 2))),
+        CashTransfer(1, 0, 1, (Passing(first, 11, 2, PRICE + 4),)),
+    ]
+    crawl.turn(0)
+    cash = []
+    for wanted, depth in ((first, 2), (second, 2)):
+        frontier, page = crawl.page(wanted)
+        assert crawl.depth(wanted) == depth
+        cash.append(int(frontier.ledger.effective(slice(page, page + 1))[0]))
+    assert [units % UNIT for units in cash] == [16, 10], "and what the virtual page paid"
+    assert {(ack.target, ack.seq) for ack in acks(crawl)} == {(1, 2), (2, 1)}
+    domain = site_of(host_of(first))
+    assert crawl.frontier.partition.introductions.state(domain)[0] == 30 + PRICE + 4, "a new host costs one price"
+
+
+def test_no_domain_is_looked_up_for_hosts_that_are_not_read():
+    crawl = Crawl.in_memory(2, settings=Settings(crawl=CrawlSettings(scope="host")))
+    crawl.pending[0].append(CashTransfer(1, 0, 1, (Passing(elsewhere(crawl, 0), 5),)))
+    crawl.turn(0)
+    assert crawl.frontier.ledger.known_pages == 1 and not crawl.frontier.partition.introductions.numbers

@@ -427,6 +427,23 @@ async def test_cash_of_another_partition_waits_for_a_longer_window_and_then_make
         assert rig.loop.turns - turns == 1
 
 
+async def test_cash_of_another_partition_waits_while_the_node_reads(tmp_path):
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.01), partitions=4)
+    page = next(url(host, 1) for host in range(200) if partition_of(host_of(url(host, 1)), 4) == 0)
+    rig.starving = False
+    async with rig.running():
+        await asyncio.sleep(0.05)  # its first turn
+        turns = rig.loop.turns
+        for number in (1, 2, 3):
+            rig.post(CashTransfer(1, 0, number, (Passing(page, 5),)))
+            await asyncio.sleep(0.2)
+        assert rig.loop.turns == turns, "a window of 0.04 s has passed long since"
+        rig.starving = True
+        async with asyncio.timeout(60):
+            assert await rig.bus.receive(topics.pages(1), 10) == [Ack(0, 1, 3)]
+        assert rig.loop.turns == turns + 1
+
+
 async def test_a_partition_that_catches_up_has_applied_all_that_came_in(monkeypatch, tmp_path):
     """What the last owner of a restored partition has sent is applied before the books are (cluster/restore.py)."""
     monkeypatch.setattr(partition_loop, "GROUP_URLS", 100)
