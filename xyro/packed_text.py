@@ -1,4 +1,4 @@
-"""The main text of a page as it is stored: compressed JSON of its text and its Markdown, named by the Markdown's digest."""
+"""The main text of a page as it is stored: packed JSON of its text and Markdown, under the digest of the Markdown."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from xyro.answer import Answer
 from xyro.archive_options import ArchiveOptions
 from xyro.contents_index import latest_record, open_index, texts_of
+from xyro.packed_text import StoredText, stored_text
 from xyro.page_client import Reply
 from xyro.page_copy import PageCopy
 from xyro.site_entries import masked
-from xyro.packed_text import StoredText, stored_text
 from xyro.tape import Tape
 from xyro.text_libraries import extractor_of
 from xyro.warc_files import Earlier, HttpAnswer, WarcFiles, Written, sha1, split_answer

@@ -149,14 +149,16 @@ class BlockWalk:
 
     def run(self, source: str) -> list[TextBlock]:
         """The blocks of a piece that lexbor wrote: < and > stand around tags, else in raw text and odd names alone."""
-        line, marks = self._line, self._marks
-        pairs = _pairs(source)
-        for head, text in pairs:
-            tag = _TAGS.get(head) or _tag_of(head)
+        line, marks, met = self._line, self._marks, _TAGS.get
+        pieces = iter(source.split("<"))
+        next(pieces)
+        for piece in pieces:
+            head, _, text = piece.partition(">")
+            tag = met(head) or _tag_of(head)
             if tag.drops and self._is_dropped(tag, head):
                 if tag.ends is not None:
                     self._flush("")
-                text = self._skip(tag.name, head, pairs)
+                text = self._skip(tag.name, head, pieces)
             elif tag.mark:
                 if not self._pre:
                     marks.append(len(line))
@@ -176,19 +178,22 @@ class BlockWalk:
         self._flush("")
         return self.blocks
 
-    def _skip(self, name: str, skipped: str, pairs: Iterator[tuple[str, str]]) -> str:
+    def _skip(self, name: str, skipped: str, pieces: Iterator[str]) -> str:
         """Pass over the rest of an element; the text behind it."""
-        depth, end, begin = 1, "/" + name, name + " "
-        for head, text in pairs:
-            if head == end:
+        depth, end, begin, letters, behind = 1, f"/{name}>", (f"{name}>", f"{name} "), 0, ""
+        for piece in pieces:
+            if piece.startswith(end):
                 depth -= 1
                 if not depth:
-                    return text
-            elif head == name or head.startswith(begin):
+                    behind = piece[len(end) :]
+                    break
+            elif piece.startswith(begin):
                 depth += 1
+            _, _, text = piece.partition(">")
             if text and not text.isspace():
-                self.skipped[skipped] += len(text)
-        return ""
+                letters += len(text)
+        self.skipped[skipped] += letters
+        return behind
 
     def _is_dropped(self, tag: Tag, head: str) -> bool:
         if head in self._spared:
@@ -387,13 +392,6 @@ _ACTS: dict[str, Callable[[BlockWalk, Tag, str], None]] = {
 }
 """name of a tag -> what it does; others do nothing"""
 _ENDS = {**dict.fromkeys(_BLOCKS, ""), **{"/" + name: name for name in _BLOCKS}}
-
-
-def _pairs(source: str) -> Iterator[tuple[str, str]]:
-    """Tags, without their brackets, and the text behind each."""
-    for piece in source.split("<")[1:]:
-        head, _, text = piece.partition(">")
-        yield head, text
 
 
 def _tag_of(head: str) -> Tag:

@@ -28,6 +28,8 @@ from xyro.wire.urls import resolve
 
 SHORT = 400
 """characters of text up to which a page has no boilerplate worth the risk"""
+SURELY_LONG = 2 * SHORT
+"""characters of a page's blocks with which it needs no closer look"""
 LEAST = 0.15
 """share of a page's text that a main part must have; with less, the page as a whole is taken"""
 _SILENT = [
@@ -140,7 +142,8 @@ def markdown_of(source: str, url: str) -> str:
 
 
 def _facts(tree: LexborHTMLParser, source: str) -> PageText:
-    title, element = tree.css_first("title"), tree.root
+    head, element = tree.head, tree.root
+    title = (head.css_first("title") if head is not None else None) or tree.css_first("title")
     language = (element.attributes.get("lang") or element.attributes.get("xml:lang") or "") if element else ""
     heading = " ".join(title.text().split())[:500] if title else ""
     return PageText("", "", heading.replace("\0", ""), language.strip()[:35], *_dates(source))
@@ -148,6 +151,10 @@ def _facts(tree: LexborHTMLParser, source: str) -> PageText:
 
 def _content(root: LexborNode, main: LexborNode | None, base: str) -> list[TextBlock]:
     """The blocks of the main part; of all of a short page."""
+    if main is None:
+        blocks = blocks_of(root, base)
+        if sum(len(block.text) for block in blocks if block.kind != "pre") >= SURELY_LONG:
+            return trimmed(blocks) or blocks_of(root, base, everything=True)
     written = root.text(separator=" ")
     if all(_letters(written[:size]) < SHORT for size in (4 * SHORT, 20 * SHORT, len(written))):
         return blocks_of(root, base, everything=True)

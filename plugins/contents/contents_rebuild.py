@@ -24,8 +24,8 @@ from xyro.body import whole_body
 from xyro.charset import codec_for
 from xyro.configs.schema import Settings
 from xyro.contents_index import NAME, RecordRow, TextRow, open_index, texts_of, totals
-from xyro.plugins.contents.text_versions import TextVersions
 from xyro.packed_text import StoredText, stored_text
+from xyro.plugins.contents.text_versions import TextVersions
 from xyro.text_libraries import extractor_of
 from xyro.warc_files import FIELDS, told_by
 from xyro.warc_mending import members, mend

@@ -18,9 +18,9 @@ from fastwarc.warc import WarcRecord
 
 from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of
+from xyro.packed_text import unpacked
 from xyro.plugins.contents.page_standing import kept_stale
 from xyro.service.views.staleness import REPLACED
-from xyro.packed_text import unpacked
 from xyro.wire.errors import InputError, MachineError, TheirError
 from xyro.wire.ids import PageId, first_id, owner_of
 from xyro.wire.text import stamp

@@ -95,8 +95,9 @@ def test_every_read_is_a_record_and_every_body_is_what_the_server_sends(tmp_path
     kinds = collections.Counter(kind for kind, *_ in found)
     assert kinds["response"] + kinds["revisit"] == kinds["request"] == requests
     assert kinds["revisit"] > 100, "pages that did not change are kept once"
-    assert sum(b"importance: " in block for kind, *_, block, _ in found if kind == "metadata") == (
-        json.loads(done.stdout)["pages_read"]
+    assert (
+        sum(b"importance: " in block for kind, *_, block, _ in found if kind == "metadata")
+        == (json.loads(done.stdout)["pages_read"])
     )
     assert_sound(files(data))
     assert sorted(path.suffix for path in (data / "contents").iterdir() if "cdxj" in path.name) == [".cdxj"] * len(
