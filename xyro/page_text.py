@@ -30,6 +30,8 @@ SHORT = 400
 """characters of text up to which a page has no boilerplate worth the risk"""
 SURELY_LONG = 2 * SHORT
 """characters of a page's blocks with which it needs no closer look"""
+LARGE = 20 * SHORT
+"""characters of HTML from which on a page is probably long"""
 LEAST = 0.15
 """share of a page's text that a main part must have; with less, the page as a whole is taken"""
 _SILENT = [
@@ -122,7 +124,7 @@ def page_text(body: bytes, codec: str, url: str) -> PageText | None:
             node.replace_with(f" {node.text()} ")
     if unseen := tame.present(_UNSEEN):
         tree.unwrap_tags(unseen)
-    blocks = _content(root, main, base)
+    blocks = _content(root, main, base, len(tame.source))
     if not blocks:
         return None
     text = "\n\n".join(block.text for block in blocks).replace("\0", "")
@@ -149,21 +151,22 @@ def _facts(tree: LexborHTMLParser, source: str) -> PageText:
     return PageText("", "", heading.replace("\0", ""), language.strip()[:35], *_dates(source))
 
 
-def _content(root: LexborNode, main: LexborNode | None, base: str) -> list[TextBlock]:
-    """The blocks of the main part; of all of a short page."""
-    if main is None:
-        blocks = blocks_of(root, base)
-        if sum(len(block.text) for block in blocks if block.kind != "pre") >= SURELY_LONG:
-            return trimmed(blocks) or blocks_of(root, base, everything=True)
+def _content(root: LexborNode, main: LexborNode | None, base: str, size: int) -> list[TextBlock]:
+    """The blocks of the main part; of all of a short page. size: characters of its HTML."""
+    found = None
+    if main is None and size >= LARGE:
+        found = blocks_of(root, base)
+        if sum(len(block.text) for block in found if block.kind != "pre") >= SURELY_LONG:
+            return trimmed(found) or blocks_of(root, base, everything=True)
     written = root.text(separator=" ")
-    if all(_letters(written[:size]) < SHORT for size in (4 * SHORT, 20 * SHORT, len(written))):
+    if all(_letters(written[:count]) < SHORT for count in (4 * SHORT, 20 * SHORT, len(written))):
         return blocks_of(root, base, everything=True)
     if main is not None:
         blocks = blocks_of(main, base, named=True)
-        size = size_of(blocks)
-        if size >= LEAST * len(written) or size >= LEAST * _letters(written):
+        letters = size_of(blocks)
+        if letters >= LEAST * len(written) or letters >= LEAST * _letters(written):
             return trimmed(blocks)
-    return trimmed(blocks_of(root, base)) or blocks_of(root, base, everything=True)
+    return trimmed(found if found is not None else blocks_of(root, base)) or blocks_of(root, base, everything=True)
 
 
 def _letters(text: str) -> int:
