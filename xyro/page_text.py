@@ -1,11 +1,11 @@
 """The main text of an HTML page, as plain text and as Markdown, with its title, language and dates.
 
-lexbor parses the page and writes it out again, well-formed; one pass over its tags makes blocks of text. A container
-of blocks is left out where its element or its name says that it is no content (nav, footer, class="sidebar"), or where
+lexbor parses the page and writes it out again, well-formed; one pass over its tags makes blocks of text. A container of
+blocks is left out where its element or its name says that it is no content (nav, footer, class="sidebar"), or where
 half of its letters are links. If a page names its main part (<main>, role="main", a single <article>), that is taken; a
-main part of hardly anything but links keeps them. Of the text that is left, what stands above its title and below the
-last heading goes where it is labels alone. A page whose text is shorter than SHORT keeps all of it: there is no
-telling. Headings, lists, tables, code, quotes and links stay.
+main part of hardly anything but links keeps them. Where one part has almost all whole paragraphs, what stands around it
+goes; and what stands above the title and below the last heading, where it is labels alone. A page whose text is shorter
+than SHORT keeps all of it: there is no telling. Headings, lists, tables, code, quotes and links stay.
 
 Why not a library: resiliparse drops tables and writes no Markdown, html-to-markdown keeps the boilerplate, trafilatura
 takes ten times as long (tests/xyro/test_page_text.py holds the three against each other). `tamed` (maintext.py) says
