@@ -40,7 +40,9 @@ _BLOCKS = frozenset([
     "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "li", "main", "ol", "p", "pre",
     "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
 ])  # fmt: skip
-_CONTAINERS = frozenset("article blockquote div dl figure header ol p section table td ul".split())
+_CONTAINERS = frozenset(
+    ["article", "blockquote", "div", "dl", "figure", "header", "ol", "p", "section", "table", "td", "ul"]
+)
 _PARTS = frozenset(["article", "div", "section", "td"])
 """containers that may hold the text of a page, and nothing else of it"""
 _NAMED = frozenset(["a", "div", "dl", "header", "li", "ol", "p", "section", "table", "td", "ul"])
