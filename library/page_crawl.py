@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import zlib
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,8 @@ import numpy as np
 from xyro.configs.load import load
 from xyro.library.crawled_pages import CrawledPages
 from xyro.metadata.rows import RefreshRow
-from xyro.page_archive import PageContents, StoredText
+from xyro.packed_text import StoredText, unpacked
+from xyro.page_archive import PageContents
 from xyro.plugins import extensions, plugins
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
@@ -142,7 +142,7 @@ class PageFeed:
 
 def _page(order: Settled, importance: float, text: StoredText | None, stale: float | None) -> CrawledPage:
     report = order.report
-    written = msgspec.json.decode(zlib.decompress(text.packed)) if text is not None else {}
+    written = unpacked(text.packed) if text is not None else {}
     return CrawledPage(
         report.url,
         report.status,

@@ -30,8 +30,9 @@ MAX_OPTIONS = 2_000
 _TAG = re.compile(rb"</?[a-z][a-z0-9:-]*+")
 _CHILDLESS = re.compile(rb"<([a-z][^<]*+)</\1(?![^<])")
 """of tags alone: an element without another in it"""
-ROUNDS = 2
-"""times that elements without others in them are taken away, which is quick, before depth is counted"""
+ROUNDS = 6
+"""times that elements without others in them are taken away, which is quick, before depth is counted: of 738 tags of a
+page of documentation 19 are left"""
 _LONG_TAG = re.compile(rb"<[a-z][^>]{%d}" % MAX_TAG)
 _UNREAD = re.compile(
     rb"<!--.*?(?:-->|\Z)|<(script|style)(?=[\s/>]).*?(?:</\1[^>]*+(?:>|\Z)|\Z)"  # an unclosed one goes to the end

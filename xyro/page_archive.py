@@ -10,10 +10,8 @@ PAUSE seconds; "wait" holds the answer back until there is room, and with it, as
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import sqlite3
-import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,9 +22,9 @@ from msgspec.structs import replace
 from xyro.answer import Answer
 from xyro.archive_options import ArchiveOptions
 from xyro.contents_index import latest_record, open_index, texts_of
+from xyro.packed_text import StoredText, stored_text
 from xyro.page_client import Reply
 from xyro.page_copy import PageCopy
-from xyro.page_text import PageText
 from xyro.site_entries import masked
 from xyro.tape import Tape
 from xyro.text_libraries import extractor_of
@@ -40,8 +38,6 @@ from xyro.wire.uses import signals
 
 PAUSE = 5.0
 """seconds until a full disk is tried again"""
-TEXT_LEVEL = 6
-"""of zlib, for texts: 4 kB in 0.1 ms to two fifths"""
 MOST_WHOLE = 100_000
 """pages that are remembered to have been read as a whole"""
 BIG = 128 * 1024
@@ -62,18 +58,6 @@ class StoredRecord(msgspec.Struct, array_like=True, frozen=True):
     record: str
     revisit: bool
     signature: bytes
-
-
-class StoredText(msgspec.Struct, array_like=True, frozen=True):
-    """The main text of a page. `packed`: zlib of JSON {"text", "markdown"}; `digest`: BLAKE2b-128 of the Markdown."""
-
-    digest: bytes
-    size: int
-    packed: bytes
-    title: str
-    language: str
-    published: str
-    modified: str
 
 
 class PageContents(msgspec.Struct, array_like=True, frozen=True):
@@ -237,13 +221,3 @@ class PageArchive:
         self._files.close()
         if self._index is not None:
             self._index.close()
-
-
-def stored_text(found: PageText) -> StoredText:
-    """The text of a page as it is stored."""
-    packed = msgspec.json.encode({"text": found.text, "markdown": found.markdown})
-    return StoredText(
-        hashlib.blake2b(found.markdown.encode("utf-8", "replace"), digest_size=16).digest(),
-        len(packed), zlib.compress(packed, TEXT_LEVEL),
-        found.title, found.language, found.published, found.modified,
-    )  # fmt: skip

@@ -16,7 +16,7 @@ from functools import lru_cache
 from msgspec import Struct, field
 from selectolax.lexbor import LexborNode
 
-from xyro.text_blocks import HEADINGS, TextBlock, size_of, tightened
+from xyro.text_blocks import HEADINGS, TextBlock, densest, size_of, tightened
 from xyro.wire.urls import resolve
 
 DEEPEST = 8
@@ -27,6 +27,8 @@ WRAPPER = 2
 """times all that was taken: an element with more text is no boilerplate, whatever its name (comments aside)"""
 LINKED = 0.5
 """share of a container's letters that are links, from which on it is navigation"""
+LEAST_BLOCKS = 3
+"""blocks of a container that is one of the page's parts"""
 MAIN_SHARE = 0.3
 """share of a main part that must be left without its navigation; where less is, the page is one of links"""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -41,6 +43,8 @@ _BLOCKS = frozenset([
 _CONTAINERS = frozenset(
     ["article", "blockquote", "div", "dl", "figure", "header", "ol", "p", "section", "table", "td", "ul"]
 )
+_PARTS = frozenset(["article", "div", "section", "td"])
+"""containers that may hold the text of a page, and nothing else of it"""
 _NAMED = frozenset(["a", "div", "dl", "header", "li", "ol", "p", "section", "table", "td", "ul"])
 """elements whose names are asked whether they are content"""
 _WRAPPERS = _NAMED | {"form"}
@@ -119,6 +123,8 @@ class BlockWalk:
         spared: Container[str] = (),
     ) -> None:
         self.blocks: list[TextBlock] = []
+        self.parts: list[tuple[int, int]] = []
+        """of large containers the first block and the one behind the last; inner ones before outer ones"""
         self.pruned = 0
         """letters of the navigation that was left out"""
         self._base = base
@@ -147,14 +153,16 @@ class BlockWalk:
 
     def run(self, source: str) -> list[TextBlock]:
         """The blocks of a piece that lexbor wrote: < and > stand around tags, else in raw text and odd names alone."""
-        line, marks = self._line, self._marks
-        pairs = _pairs(source)
-        for head, text in pairs:
-            tag = _TAGS.get(head) or _tag_of(head)
+        line, marks, met = self._line, self._marks, _TAGS.get
+        pieces = iter(source.split("<"))
+        next(pieces)
+        for piece in pieces:
+            head, _, text = piece.partition(">")
+            tag = met(head) or _tag_of(head)
             if tag.drops and self._is_dropped(tag, head):
                 if tag.ends is not None:
                     self._flush("")
-                text = self._skip(tag.name, head, pairs)
+                text = self._skip(tag.name, head, pieces)
             elif tag.mark:
                 if not self._pre:
                     marks.append(len(line))
@@ -174,19 +182,22 @@ class BlockWalk:
         self._flush("")
         return self.blocks
 
-    def _skip(self, name: str, skipped: str, pairs: Iterator[tuple[str, str]]) -> str:
+    def _skip(self, name: str, skipped: str, pieces: Iterator[str]) -> str:
         """Pass over the rest of an element; the text behind it."""
-        depth, end, begin = 1, "/" + name, name + " "
-        for head, text in pairs:
-            if head == end:
+        depth, end, begin, letters, behind = 1, f"/{name}>", (f"{name}>", f"{name} "), 0, ""
+        for piece in pieces:
+            if piece.startswith(end):
                 depth -= 1
                 if not depth:
-                    return text
-            elif head == name or head.startswith(begin):
+                    behind = piece[len(end) :]
+                    break
+            elif piece.startswith(begin):
                 depth += 1
+            _, _, text = piece.partition(">")
             if text and not text.isspace():
-                self.skipped[skipped] += len(text)
-        return ""
+                letters += len(text)
+        self.skipped[skipped] += letters
+        return behind
 
     def _is_dropped(self, tag: Tag, head: str) -> bool:
         if head in self._spared:
@@ -257,6 +268,8 @@ class BlockWalk:
             name, first, letters, links = self._open.pop()
             if links != self._links or name == "table":
                 self._close(name, first, letters, links)
+            if name in _PARTS and len(self.blocks) >= first + LEAST_BLOCKS:
+                self.parts.append((first, len(self.blocks)))
 
     def end_list(self, tag: Tag, head: str) -> None:
         self.end(tag, head)
@@ -281,6 +294,7 @@ class BlockWalk:
         """A container ends: navigation goes, a table becomes one block."""
         if links != self._links and not self._navigation and self._is_navigation(name, first, letters, links):
             del self.blocks[first:]
+            self._forget(first)
             self.pruned += self._letters - letters
             self._letters, self._links = letters, links
             self._linked = min(self._linked, self._letters)
@@ -288,6 +302,11 @@ class BlockWalk:
                 self._tables.pop()
         elif name == "table":
             self._end_table(first, self._tables.pop())
+
+    def _forget(self, first: int) -> None:
+        """Forget the parts that blocks from `first` on were taken out of."""
+        while self.parts and self.parts[-1][1] > first:
+            self.parts.pop()
 
     def _is_navigation(self, name: str, first: int, letters: int, links: int) -> bool:
         letters, links = self._letters - letters, self._links - links
@@ -357,6 +376,7 @@ class BlockWalk:
         marked.insert(1, "|" + " --- |" * width)
         block = TextBlock("\n".join("\t".join(row) for row in texts), "\n".join(marked), "table")
         self.blocks[begin:] = [*caption, block]
+        self._forget(begin)
 
     def _is_data(self, rows: list[list[int]]) -> bool:
         cells = sum(map(len, rows))
@@ -385,13 +405,6 @@ _ACTS: dict[str, Callable[[BlockWalk, Tag, str], None]] = {
 }
 """name of a tag -> what it does; others do nothing"""
 _ENDS = {**dict.fromkeys(_BLOCKS, ""), **{"/" + name: name for name in _BLOCKS}}
-
-
-def _pairs(source: str) -> Iterator[tuple[str, str]]:
-    """Tags, without their brackets, and the text behind each."""
-    for piece in source.split("<")[1:]:
-        head, _, text = piece.partition(">")
-        yield head, text
 
 
 def _tag_of(head: str) -> Tag:
@@ -431,9 +444,7 @@ def blocks_of(node: LexborNode, base: str, *, named: bool = False, everything: b
         for found, skipped in walk.skipped.items()
         if skipped > WRAPPER * size and found.partition(" ")[0] in _WRAPPERS and "comment" not in found
     ]
-    if not (navigation or wrappers):
-        return blocks
-    return (
-        BlockWalk(base, named=named, navigation=navigation, everything=everything, spared=wrappers).run(source)
-        or blocks
-    )
+    again = BlockWalk(base, named=named, navigation=navigation, everything=everything, spared=wrappers)
+    if (navigation or wrappers) and again.run(source):
+        walk = again
+    return walk.blocks if everything else densest(walk.blocks, walk.parts)

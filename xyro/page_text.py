@@ -1,11 +1,11 @@
 """The main text of an HTML page, as plain text and as Markdown, with its title, language and dates.
 
-lexbor parses the page and writes it out again, well-formed; one pass over its tags makes blocks of text. A container
-of blocks is left out where its element or its name says that it is no content (nav, footer, class="sidebar"), or where
+lexbor parses the page and writes it out again, well-formed; one pass over its tags makes blocks of text. A container of
+blocks is left out where its element or its name says that it is no content (nav, footer, class="sidebar"), or where
 half of its letters are links. If a page names its main part (<main>, role="main", a single <article>), that is taken; a
-main part of hardly anything but links keeps them. Of the text that is left, what stands above its title and below the
-last heading goes where it is labels alone. A page whose text is shorter than SHORT keeps all of it: there is no
-telling. Headings, lists, tables, code, quotes and links stay.
+main part of hardly anything but links keeps them. Where one part has almost all whole paragraphs, what stands around it
+goes; and what stands above the title and below the last heading, where it is labels alone. A page whose text is shorter
+than SHORT keeps all of it: there is no telling. Headings, lists, tables, code, quotes and links stay.
 
 Why not a library: resiliparse drops tables and writes no Markdown, html-to-markdown keeps the boilerplate, trafilatura
 takes ten times as long (tests/xyro/test_page_text.py holds the three against each other). `tamed` (maintext.py) says
@@ -29,6 +29,10 @@ from xyro.wire.urls import resolve
 
 SHORT = 400
 """characters of text up to which a page has no boilerplate worth the risk"""
+SURELY_LONG = 2 * SHORT
+"""characters of a page's blocks with which it needs no closer look"""
+LARGE = 20 * SHORT
+"""characters of HTML from which on a page is probably long"""
 LEAST = 0.15
 """share of a page's text that a main part must have; with less, the page as a whole is taken"""
 _SILENT = [
@@ -120,7 +124,7 @@ def page_text(body: bytes, codec: str, url: str) -> PageText | None:
             node.replace_with(f" {node.text()} ")
     if unseen := tame.present(_UNSEEN):
         tree.unwrap_tags(unseen)
-    blocks = _content(root, main, base)
+    blocks = _content(root, main, base, len(tame.source))
     if not blocks:
         return None
     text = "\n\n".join(block.text for block in blocks).replace("\0", "")
@@ -140,23 +144,29 @@ def markdown_of(source: str, url: str) -> str:
 
 
 def _facts(tree: LexborHTMLParser, source: str) -> PageText:
-    title, element = tree.css_first("title"), tree.root
+    head, element = tree.head, tree.root
+    title = (head.css_first("title") if head is not None else None) or tree.css_first("title")
     language = (element.attributes.get("lang") or element.attributes.get("xml:lang") or "") if element else ""
     heading = " ".join(title.text().split())[:500] if title else ""
     return PageText("", "", heading.replace("\0", ""), language.strip()[:35], *_dates(source))
 
 
-def _content(root: LexborNode, main: LexborNode | None, base: str) -> list[TextBlock]:
-    """The blocks of the main part; of all of a short page."""
+def _content(root: LexborNode, main: LexborNode | None, base: str, size: int) -> list[TextBlock]:
+    """The blocks of the main part; of all of a short page. size: characters of its HTML."""
+    found = None
+    if main is None and size >= LARGE:
+        found = blocks_of(root, base)
+        if sum(len(block.text) for block in found if block.kind != "pre") >= SURELY_LONG:
+            return trimmed(found) or blocks_of(root, base, everything=True)
     written = root.text(separator=" ")
-    if all(_letters(written[:size]) < SHORT for size in (4 * SHORT, 20 * SHORT, len(written))):
+    if all(_letters(written[:count]) < SHORT for count in (4 * SHORT, 20 * SHORT, len(written))):
         return blocks_of(root, base, everything=True)
     if main is not None:
         blocks = blocks_of(main, base, named=True)
-        size = size_of(blocks)
-        if size >= LEAST * len(written) or size >= LEAST * _letters(written):
+        letters = size_of(blocks)
+        if letters >= LEAST * len(written) or letters >= LEAST * _letters(written):
             return trimmed(blocks)
-    return trimmed(blocks_of(root, base)) or blocks_of(root, base, everything=True)
+    return trimmed(found if found is not None else blocks_of(root, base)) or blocks_of(root, base, everything=True)
 
 
 def _letters(text: str) -> int:

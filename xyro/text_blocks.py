@@ -11,6 +11,8 @@ WHOLE = 120
 """bytes of UTF-8 from which on a paragraph is no label: forty letters of Chinese"""
 MOSTLY = 0.5
 """share of a text that must be whole paragraphs for its ends to be cut"""
+DENSE = 0.8
+"""share of the letters in whole paragraphs and items that the densest part has"""
 _ALWAYS = frozenset(["li", "pre", "table"])
 """kinds of blocks that are content, however short"""
 _EMPTY = re.compile(r"\x01(\*\*?|`)\s*\1\x02")
@@ -67,6 +69,49 @@ def trimmed(blocks: list[TextBlock]) -> list[TextBlock]:
     while end < len(blocks) and blocks[end].kind not in HEADINGS:
         end += 1
     return blocks[first:end]
+
+
+def densest(blocks: list[TextBlock], parts: list[tuple[int, int]]) -> list[TextBlock]:
+    """The innermost part that has almost all whole paragraphs and items, with the headings that it stands under.
+
+    What a page shows around such a part is its frame: notices, lists of other texts. A part that is one section of
+    several is none, for the others may be short. parts: first block and the one behind the last, inner before outer.
+    """
+    whole = [_is_whole(block) for block in blocks]
+    sums = [
+        0,
+        *itertools.accumulate(
+            len(block.text) if is_whole else 0 for block, is_whole in zip(blocks, whole, strict=True)
+        ),
+    ]
+    for first, end in parts:
+        if sums[end] - sums[first] >= DENSE * sums[-1] > 0 and not _is_section(blocks, whole, first, end):
+            begin = min(_outline(blocks, first), next((n for n in range(first) if whole[n]), first))
+            return blocks[begin : len(blocks) if all(whole[end:]) else end]
+    return blocks
+
+
+def _is_section(blocks: list[TextBlock], whole: list[bool], first: int, end: int) -> bool:
+    """Tell whether there is whole text under a heading of the same level outside of a part."""
+    levels = {block.kind for block in blocks[max(first - 1, 0) : end]} & HEADINGS.keys()
+    beside = False
+    for number in itertools.chain(range(first), range(end, len(blocks))):
+        kind = blocks[number].kind
+        if kind in HEADINGS:
+            beside = kind in levels
+        elif beside and whole[number]:
+            return True
+    return False
+
+
+def _outline(blocks: list[TextBlock], first: int) -> int:
+    """The highest of the headings that a block stands under."""
+    level = "h7"
+    for number in range(first - 1, -1, -1):
+        kind = blocks[number].kind
+        if kind in HEADINGS and kind < level:
+            first, level = number, kind
+    return first
 
 
 def _is_whole(block: TextBlock) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import IO
 
 from fastwarc.warc import WarcRecord, WarcRecordType
 
-from xyro.warc_files import HttpAnswer, Written, cdxj_line, seal, split_answer, warc_of
+from xyro.warc_files import HttpAnswer, Written, cdxj_line, seal, told_by, warc_of
 
 STEP = 1 << 20
 """bytes of a file that are looked at together"""
@@ -98,17 +97,8 @@ def _line_of(file: IO[bytes], name: str, offset: int, length: int) -> str:
     if record.record_type not in (WarcRecordType.response, WarcRecordType.revisit):
         return ""
     kind = "revisit" if record.record_type == WarcRecordType.revisit else "response"
-    head, _ = split_answer(record.reader.read())
-    status = re.match(rb"HTTP/[0-9.]+ +([0-9]{3})", head)
-    mime = re.search(rb"(?im)^content-type: *([^\s;]+)", head)
     headers = record.headers
-    answer = HttpAnswer(
-        headers.get("WARC-Target-URI") or "",
-        0.0,
-        b"",
-        b"",
-        int(status[1]) if status else 0,
-        mime[1].decode("latin-1").lower() if mime else "",
-    )
+    status, mime = told_by(record)
+    answer = HttpAnswer(headers.get("WARC-Target-URI") or "", 0.0, b"", b"", status, mime)
     payload, date = headers.get("WARC-Payload-Digest") or "", headers.get("WARC-Date") or ""
     return cdxj_line(answer, kind, Written(name, offset, length, payload, date, ""))

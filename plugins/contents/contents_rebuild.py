@@ -24,10 +24,10 @@ from xyro.body import whole_body
 from xyro.charset import codec_for
 from xyro.configs.schema import Settings
 from xyro.contents_index import NAME, RecordRow, TextRow, open_index, texts_of, totals
-from xyro.page_archive import StoredText, stored_text
+from xyro.packed_text import StoredText, stored_text
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.text_libraries import extractor_of
-from xyro.warc_files import split_answer
+from xyro.warc_files import FIELDS, told_by
 from xyro.warc_mending import members, mend
 from xyro.wire.errors import InputError, MachineError, TheirError
 from xyro.wire.ids import PageId
@@ -195,16 +195,14 @@ class ContentsRebuild:
             return None
         self._urls[page] = url
         time = datetime.fromisoformat(date).timestamp()
-        raw = record.reader.read()
         if kind == WarcRecordType.metadata:
-            self._note(page, time, raw.decode("utf-8", "replace"))
+            if headers.get("Content-Type") == FIELDS:
+                self._note(page, time, record.reader.read().decode("utf-8", "replace"))
             return None
-        head, _ = split_answer(raw)
-        status = re.match(rb"HTTP/[0-9.]+ +([0-9]{3})", head)
-        mime = re.search(rb"(?im)^content-type: *([^\s;]+)", head)
+        status, mime = told_by(record)
         return RecordRow(
-            page, time, name, first, length, kind == WarcRecordType.revisit, int(status[1]) if status else 0,
-            mime[1].decode("latin-1").lower() if mime else "", headers.get("WARC-Payload-Digest") or "", date, b"",
+            page, time, name, first, length, kind == WarcRecordType.revisit, status, mime,
+            headers.get("WARC-Payload-Digest") or "", date, b"",
         )  # fmt: skip
 
     def _note(self, page: PageId, time: float, fields: str) -> None:

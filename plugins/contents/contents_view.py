@@ -6,7 +6,6 @@ version is what was read then, out of the WARC files.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -19,6 +18,7 @@ from fastwarc.warc import WarcRecord
 
 from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of
+from xyro.packed_text import unpacked
 from xyro.plugins.contents.page_standing import kept_stale
 from xyro.service.views.staleness import REPLACED
 from xyro.wire.errors import InputError, MachineError, TheirError
@@ -250,12 +250,11 @@ def described(
 def unpacked_text(packed: bytes) -> dict[str, str]:
     """{"text", "markdown"} as a reader packed them."""
     try:
-        found = json.loads(zlib.decompress(packed))
-    except (zlib.error, ValueError) as error:
+        return unpacked(packed)
+    except ValueError as error:
         raise MachineError(
             f"a text is damaged ({error}): move the index away, a new one begins with later reads"
         ) from error
-    return {"text": found["text"], "markdown": found["markdown"]}
 
 
 def seconds_of(moment: str) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xyro.wire.ids import PageId
 
 if TYPE_CHECKING:
-    from xyro.page_archive import StoredText
+    from xyro.packed_text import StoredText
 
 DAY = 86_400.0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from xyro.contents_index import open_index, totals
-from xyro.page_archive import StoredText
+from xyro.packed_text import StoredText
 from xyro.plugins.contents.retention import Retention
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.warc_files import HttpAnswer, WarcFiles

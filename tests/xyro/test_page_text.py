@@ -113,6 +113,34 @@ def test_what_stands_above_the_title_goes_and_what_follows_the_last_heading():
     assert found.text.split("\n\n") == ["Title", "By a person", LONG.strip(), "Part", LONG.strip(), "Ends here."]
 
 
+FRAME = (
+    "<div>Share</div>%s<div><p>Read on</p><p>"
+    + "The rights in all of this site are ours, and ours alone. " * 5
+    + "</p></div>"
+)
+
+
+def test_what_stands_around_the_part_that_has_the_text_goes():
+    body = f"<div><div>By a writer</div><h1>Title</h1><div><p>{LONG}</p><p>{LONG}</p><p>End {LONG}</p></div></div>"
+    found = text_of(f"<h2>News</h2>{FRAME % body}")
+    assert found.text.split("\n\n") == ["Title", LONG.strip(), LONG.strip(), f"End {LONG.strip()}"]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        f"<div><h2>Second</h2><p>{LONG[:300]}</p></div>",
+        f"<p>{LONG[:300]}</p>",
+    ],
+)
+def test_a_section_is_not_all_of_a_page(beside):
+    """Another section, and a text behind the largest one, stay, however short."""
+    first = f"<div><h2>First</h2><p>{LONG}</p><p>{LONG}</p><p>{LONG}</p></div>"
+    found = text_of(f"<h1>Title</h1><p>About this: {LONG[:200]}</p>{first}{beside}")
+    blocks = found.text.split("\n\n")
+    assert blocks[0] == "Title" and blocks[1].startswith("About this") and blocks[-1] == LONG[:300].strip()
+
+
 def test_a_page_of_short_lines_keeps_them():
     lines = "".join(f"<h2>Part {n}</h2><p>A short word on {n}</p>" for n in range(40))
     assert (
