@@ -2,16 +2,17 @@
 
 The page of the best score comes first:
 
-    score = (L + floor) / sqrt((1 + R_folder / 8) (1 + R_host))
+    score = (w L + floor) / sqrt((1 + R_folder / 8) (1 + R_host))
 
 L is the cash that came over links (opic.cash.Births), without what the virtual page pays for waiting: whoever has
-waited longest is richest by that, which is breadth first. R counts the orders that unread pages of the folder and of
-the host got so far (metadata.hosts.Standing): pages of a folder come in herds, all paid by the same menu, and the first
-of them tell what the rest is like. The pages of one path with a query are such a herd, too, of which one order tells
-more: it counts as QUERY_ORDERS. A folder's own page ("/a/b/", "/a/b/index.html") belongs to the first folder above
-it (wire.urls.folder_of). A folder alone would still invite sites that open a new one for each page, so its host counts,
-too. Measured on a real graph (lab/order/ORDER.md): a broad plateau, floors of 1/256 and of 1 page differ by .02 of the
-importance read.
+waited longest is richest by that, which is breadth first. w is CITED_WEIGHT where a page of another host links to the
+page, else 1: the menus of a host pay all of its pages alike, and say little of which of them matter. R counts the
+orders that unread pages of the folder and of the host got so far (metadata.hosts.Standing): pages of a folder come in
+herds, all paid by the same menu, and the first of them tell what the rest is like. The pages of one path with a query
+are such a herd, too, of which one order tells more: it counts as QUERY_ORDERS. A folder's own page ("/a/b/",
+"/a/b/index.html") belongs to the first folder above it (wire.urls.folder_of). A folder alone would still invite sites
+that open a new one for each page, so its host counts, too. Measured on a real graph (lab/order/ORDER.md): a broad
+plateau, floors of 1/256 and of 1 page differ by .02 of the importance read.
 
 A pattern that breeds, whose pages are met on its own pages or by redirects and hardly elsewhere, is of poor standing:
 calendars, lists in every order, endless redirects. Paths with a query are at once; a folder is when it leads on from a
@@ -45,7 +46,7 @@ from xyro.frontier.ledger import NO_PAGES, Ledger
 from xyro.metadata import rows
 from xyro.metadata.hosts import POOR
 from xyro.metadata.partition import Partition
-from xyro.metadata.states import FOLDER, LEASED, State
+from xyro.metadata.states import CITED, FOLDER, LEASED, State
 from xyro.opic.cash import UNIT, seeds_of
 from xyro.refresh.rate_belief import START, PageBelief
 from xyro.refresh.rate_sums import RateSums
@@ -59,6 +60,8 @@ SAMPLE = 16
 """pages by which the margin is told"""
 SCOUTS = 0.05
 """share of the orders that are pages at random"""
+CITED_WEIGHT = 4
+"""times its cash from links that a page counts if another host links to it"""
 FOLDER_PATIENCE = 8.0
 """orders of a folder that weigh as much as one of a host"""
 SCALE = 1 << 16
@@ -81,6 +84,8 @@ class ScoreParts(NamedTuple):
     score: float
     linked: float
     """cash that came over links"""
+    weight: int
+    """of that: more than 1 where a page of another host links to it"""
     floor: float
     """what every page counts beside it"""
     folder_orders: int
@@ -248,19 +253,23 @@ class Discovery:
 
     def score(self, pages: Ids) -> Ids:
         """Scores of sorted unread pages: the greatest is read first."""
-        units = self.ledger.linked(pages) + self.ledger.floor(pages)
+        units = self.ledger.linked(pages) * self._weights(pages) + self.ledger.floor(pages)
         if weight := self.settings.opic.site_weight:
             inflow = self.ledger.inflow_of_hosts()
             units = units if inflow is None else mixed(units, inflow[self.partition.columns["host"][pages]], weight)
         return scores(units, *self.standing.orders(pages))
+
+    def _weights(self, pages: Ids) -> Ids:
+        """Weights of the cash that came to pages over links."""
+        return np.where(self.partition.columns["flags"][pages] & CITED, CITED_WEIGHT, 1)
 
     def explain(self, page: LocalPage) -> ScoreParts:
         """Tell the score of an unread page part by part."""
         pages, standing = np.array([page]), self.standing
         linked, floor = int(self.ledger.linked(pages)[0]), int(self.ledger.floor(pages)[0])
         host_orders = standing.of_host(self.partition.hosts_of[page])
-        score = float(self.score(pages)[0])
-        return ScoreParts(score / SCALE / UNIT, linked / UNIT, floor / UNIT, standing.of_folder(page), host_orders)
+        score, weight = float(self.score(pages)[0]) / SCALE / UNIT, int(self._weights(pages)[0])
+        return ScoreParts(score, linked / UNIT, weight, floor / UNIT, standing.of_folder(page), host_orders)
 
     def _draw(self, pages: Ids, spare: Places, wanted: int) -> Ids:
         """Pages at random of hosts that are owed some: SCOUTS of the orders that each got, and places to spare."""

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from xyro.metadata.columns import Columns
-from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, VOICE, State
+from xyro.metadata.states import CITED, CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, VOICE, State
 from xyro.opic.cash import LINK, UNIT, Births, Tolls, VirtualPage, credit, seeds_of, shares
 from xyro.opic.contest import SampledContest
 from xyro.opic.focus import FocusedPage, Terms
@@ -47,7 +47,7 @@ LEAST_WINDOW = 4.0
 """turnovers that count while the crawl's graph grows; T is what it widens to once it has settled"""
 SLOTS = "slots"
 """optional column of earlier versions: the last measures of each page"""
-_READ = int(State.READ)
+_UNREAD, _READ = int(State.UNREAD), int(State.READ)
 _UNCLASSED = ~CLASS_MASK & 0xFFFF_FFFF
 _COSTS: Costs = np.full(256, -1, np.int8)
 """by state: read pages cost a free spend, dangling ones nothing, others cannot spend without a read"""
@@ -276,6 +276,15 @@ class Ledger:
         if self.host_inflow is not None:
             self.host_inflow.received(pages, amounts, self.clock.ticks)
         self.columns.touch("cash", pages)
+        self._cite(pages)  # each host lies in one partition
+
+    def _cite(self, pages: Ids) -> None:
+        """Pages of other hosts link to these."""
+        state, flags = self.columns["state"], self.columns["flags"]
+        new = pages[(state[pages] == _UNREAD) & (flags[pages] & CITED == 0)]
+        if len(new):
+            flags[new] |= CITED
+            self.columns.touch("flags", new)
 
     # -- spending ------------------------------------------------------------------------------------------------
 
@@ -344,6 +353,7 @@ class Ledger:
         credit(columns["cash"], links, amounts)
         if self.host_inflow is not None:
             self.host_inflow.spent(ids, np.diff(indptr), links, amounts, self.clock.ticks)
+        self._cite(links[np.repeat(columns["host"][ids], np.diff(indptr)) != columns["host"][links]])
         self.virtual.receive(int(virtual.sum()))
         spent = int(cash.sum())
         self.spent += spent

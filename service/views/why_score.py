@@ -26,12 +26,14 @@ def score_sentences(parts: ScoreParts | None) -> list[str]:
     """Tell the score and its parts; nothing for a page that has none."""
     if parts is None:
         return []
+    weight = f"{parts.weight} x " if parts.weight != 1 else ""
+    cited = f" (counted {parts.weight} times, for a page of another host links to it)" if weight else ""
     return [
-        f"Unread pages are read by score, the greatest first. Its score is {parts.score:.3g} = ({parts.linked:.3g} + "
-        f"{parts.floor:.3g}) / sqrt((1 + {parts.folder_orders}/8) (1 + {parts.host_orders})): {parts.linked:.3g} "
-        f"pages' worth of cash came over links, {parts.floor:.3g} count for every page; unread pages of its folder "
-        f"got {parts.folder_orders:,} orders so far (of a path with a query each counts as {QUERY_ORDERS}), those of "
-        f"its host {parts.host_orders:,}."
+        f"Unread pages are read by score, the greatest first. Its score is {parts.score:.3g} = ({weight}"
+        f"{parts.linked:.3g} + {parts.floor:.3g}) / sqrt((1 + {parts.folder_orders}/8) (1 + {parts.host_orders})): "
+        f"{parts.linked:.3g} pages' worth of cash came over links{cited}, {parts.floor:.3g} count for every page; "
+        f"unread pages of its folder got {parts.folder_orders:,} orders so far (of a path with a query each counts as "
+        f"{QUERY_ORDERS}), those of its host {parts.host_orders:,}."
     ]
 
 

@@ -2,11 +2,12 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 from tests.frontier.rig import START, Crawl, report
 from xyro.configs.schema import CrawlSettings, RefreshSettings, Settings
-from xyro.frontier.discovery import LEAST_AHEAD
+from xyro.frontier.discovery import CITED_WEIGHT, LEAST_AHEAD
 from xyro.lab.order.traps import FACETS, HARD, REAL, SHAPES, TrapSite, real_pages
 from xyro.service.views.why import why
 from xyro.wire.messages import Priority
@@ -108,6 +109,74 @@ def test_a_host_looks_farther_ahead_when_it_has_used_up_its_orders_not_when_it_h
     crawl.turn()
     assert len(new()) == 2 * LEAST_AHEAD, "all were used up before this turn"
     host.leased[0] -= 1
+
+
+MENU = [f"{HOST}/menu/{page}" for page in range(40)]
+OTHER = "http://other.example/"
+
+
+def _cited(crawl):
+    """A menu of 40 pages, and another host that links to the last ten of them; both were read."""
+    crawl.submit(f"{HOST}/", OTHER)
+    crawl.turn()
+    for order in list(crawl.orders.values()):
+        crawl.give(report(order, START, [*MENU, OTHER] if order.url != OTHER else [*MENU[-10:], f"{HOST}/"]))
+    for _ in range(4):
+        crawl.turn()
+        crawl.deliver_all()
+    return crawl
+
+
+def _waiting(crawl, targets):
+    """Those of the targets for which no order is out."""
+    return [target for target in targets if target not in {order.url for order in crawl.issued}]
+
+
+def _parts(crawl, target):
+    frontier, page = crawl.page(target)
+    return frontier.scheduler.discovery.explain(page)
+
+
+@pytest.mark.parametrize("partitions", [1, 16])
+def test_a_page_that_another_host_links_to_counts_more(partitions):
+    crawl = _cited(Crawl.in_memory(partitions))
+    assert crawl.owner(MENU[0]) != crawl.owner(OTHER) or partitions == 1
+    cited, own = (_parts(crawl, target) for target in (MENU[-1], MENU[0]))
+    assert (cited.weight, own.weight) == (CITED_WEIGHT, 1)
+    patience = ((1 + cited.folder_orders / 8) * (1 + cited.host_orders)) ** 0.5
+    assert cited.score == pytest.approx((CITED_WEIGHT * cited.linked + cited.floor) / patience, rel=1e-3)
+
+
+def test_it_does_so_after_a_restart(tmp_path):
+    crawl = _cited(Crawl.on_disk(tmp_path / "data"))
+    before = _parts(crawl, MENU[-1])
+    crawl.close()
+    crawl = Crawl.on_disk(tmp_path / "data")
+    crawl.turn()
+    assert _parts(crawl, MENU[-1]).weight == before.weight == CITED_WEIGHT
+
+
+def test_it_is_read_before_one_that_its_own_host_pays_twice_as_much():
+    crawl = _cited(Crawl.in_memory())
+    cited, own = _waiting(crawl, MENU[-10:])[0], _waiting(crawl, MENU[:-10])[0]
+    linked = crawl.frontier.ledger.linked(np.array([crawl.page(cited)[1]]))
+    crawl.frontier.columns["cash"][crawl.page(own)[1]] += 2 * int(linked[0])
+    read = []
+    while cited not in read and own not in read:
+        order = _next(crawl)
+        read.append(order.url)
+        crawl.give(report(order, START))
+        crawl.turn()
+    assert read[-1] == cited
+
+
+def test_why_tells_that_a_page_is_cited():
+    crawl = _cited(Crawl.in_memory())
+    with crawl.views() as views:
+        explained = why(views, _waiting(crawl, MENU[-10:])[0], START)
+    (sentence,) = (line for line in explained["because"] if "by score" in line)
+    assert explained["score"]["weight"] == CITED_WEIGHT
+    assert f"({CITED_WEIGHT} x " in sentence and "a page of another host links to it" in sentence
 
 
 def test_why_tells_the_score_and_its_parts():

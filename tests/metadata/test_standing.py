@@ -144,5 +144,5 @@ def test_scores_fall_with_the_orders(name):
     getattr(standing(crawl), name)[:] += 100
     after = crawl.frontier.scheduler.discovery.explain(page)
     assert after.score < before.score and after.linked == before.linked
-    parts = (after.linked + after.floor) / ((1 + after.folder_orders / 8) * (1 + after.host_orders)) ** 0.5
-    assert after.score == pytest.approx(parts, rel=1e-3)
+    patience = ((1 + after.folder_orders / 8) * (1 + after.host_orders)) ** 0.5
+    assert after.score == pytest.approx((after.weight * after.linked + after.floor) / patience, rel=1e-3)
