@@ -34,7 +34,7 @@ An order's life:
     challenges.py, skeletons.py
                    is it a page at all, or what stands in its way; what pages of one make have in common
     failures.py    what went wrong has a name (aiohttp's by complaints.py), and the name a policy: wait, retries, whole
-                   host or not, final or not
+                   host or not, final or not; mistakes.py: it was ours, and is logged
     hubs.py        WebSub hubs that its headers, or its <link> elements, name
     page_archive.py, page_copy.py, tape.py, warc_files.py, warc_mending.py, contents_index.py, contents_copy.py,
     archive_options.py

@@ -36,11 +36,12 @@ from xyro.fetch_queue import FetchQueue, urgency
 from xyro.hops import PAGE as HOP
 from xyro.hops import Hops
 from xyro.lookups import Lookups
+from xyro.mistakes import GuardedReads
 from xyro.page_fetcher import PageFetcher
 from xyro.politeness import Manners, Politeness
 from xyro.posts import PAGE as POST
 from xyro.posts import Parcel, Posted, Posts
-from xyro.reports import Counters, answer_of, report_of
+from xyro.reports import Counters, report_of
 from xyro.robots import NO_RULES, RobotsState, RobotsTable
 from xyro.slot_shares import SlotShares
 from xyro.wire.clock import Clock
@@ -83,6 +84,7 @@ class Pool:
         self._lookups = Lookups(slots.concurrency // 2)
         self._hops = Hops()
         self._posts = Posts()
+        self._reads = GuardedReads(clock)
         self._on_report = on_report
         self.slots = slots
         self._may_read = may_read
@@ -332,7 +334,7 @@ class Pool:
 
     async def _read_robots(self, host: str, origin: str, address: str) -> None:
         self._politeness.begin(host)
-        answer = await answer_of(self._clock, self._fetcher.fetch_robots(f"{origin}/robots.txt"))
+        answer = await self._reads.answer(origin, self._fetcher.fetch_robots(f"{origin}/robots.txt"))
         now = self._clock.monotonic()
         hop = self._hops.follow(answer, origin)
         state = self._robots.learn(origin, answer, now) if hop is None else NO_RULES
@@ -355,7 +357,7 @@ class Pool:
         """A robots.txt that was redirected here, from this host or another one. This host's own delay goes on."""
         own = self._robots.get(origin_of(order.url), self._clock.monotonic()) or NO_RULES
         self._politeness.begin(host, own.rules.crawl_delay)
-        answer = await answer_of(self._clock, self._fetcher.fetch_robots(order.url))
+        answer = await self._reads.answer(order.url, self._fetcher.fetch_robots(order.url))
         now = self._clock.monotonic()
         failed = bool(answer.error) and POLICIES[answer.error].host_wide
         origin = self._hops.origin_of(order)
@@ -380,7 +382,7 @@ class Pool:
         parcel = self._posts.take(order)
         state = self._robots.get(origin_of(order.url), self._clock.monotonic()) or NO_RULES
         self._politeness.begin(host, state.rules.crawl_delay)
-        answer = await answer_of(self._clock, self._fetcher.post(parcel.url, parcel.body, parcel.headers))
+        answer = await self._reads.answer(parcel.url, self._fetcher.post(parcel.url, parcel.body, parcel.headers))
         now = self._clock.monotonic()
         failed = bool(answer.error) and POLICIES[answer.error].host_wide
         ready_at = self._leave(host, address, answer, state, now, failed)
@@ -394,7 +396,7 @@ class Pool:
         if state.rules.refused:
             order = replace(order, refused=state.rules.refused)
         self._politeness.begin(host, state.rules.crawl_delay)
-        answer = await answer_of(self._clock, self._fetcher.fetch(order))
+        answer = await self._reads.answer(order.url, self._fetcher.fetch(order))
         now = self._clock.monotonic()
         failed = bool(answer.error) and POLICIES[answer.error].host_wide
         if challenged := answer.error == "challenge" and answer.vendor != EMPTY:

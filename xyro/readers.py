@@ -115,10 +115,7 @@ class ReaderProcess(asyncio.Protocol):
             for table in (self._waiting, self._hosts, self._pieces):
                 table.pop(number, None)
         if kind == frames.FAILED:
-            failure, detail = answer
-            if failure:
-                raise TheirError(failure, detail)
-            raise RuntimeError(detail)
+            raise TheirError(*answer)
         return answer, pieces
 
     def sign(self, host: str) -> None:

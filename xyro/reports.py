@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 from xyro.answer import Answer
-from xyro.failures import POLICIES, policy, settle
-from xyro.wire.clock import Clock
+from xyro.failures import policy, settle
 from xyro.wire.messages import FetchOrder, Kind, PageReport
 
 
@@ -80,15 +78,3 @@ def report_of(
         skeleton=answer.skeleton,
         refused=order.refused,
     )
-
-
-async def answer_of(clock: Clock, reading: Awaitable[Answer]) -> Answer:
-    """The answer of a fetcher; if it breaks its contract, `internal`: our mistake must not lose a page."""
-    try:
-        answer = await reading
-    except Exception as error:
-        wall = clock.time()
-        return Answer(wall, wall, error="internal", detail=repr(error))
-    if answer.error and answer.error not in POLICIES:
-        answer.error, answer.detail = "internal", f"a failure class without policy: {answer.error}"
-    return answer

@@ -66,15 +66,20 @@ def status(place: CrawlPlace, check: bool, as_json: bool) -> None:
 @click.command(short_help="Show the first pages or sites.")
 @with_place
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
-@click.option("--by", type=click.Choice(["importance", "cash", "stale", "rising", "site"]), default="importance",
-              help="Order [importance].")  # fmt: skip
+@click.option(
+    "--by",
+    type=click.Choice(["importance", "read", "cash", "stale", "rising", "site"]),
+    default="importance",
+    help="Order [importance].",
+)
 @click.option("--level", type=click.Choice(["host", "domain"]), default="host", help="What a site is [host].")
 @as_json_too
 def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> None:
     """Show the first pages by importance, cash, staleness or growth, or the first sites.
 
-    Staleness is importance x the number of changes that were probably missed since the last read. Rising pages grew
-    more than chance explains. Sites are ranked by the links between them (--level: hosts, or registrable domains).
+    All known pages have an importance; "read" leaves out those that were never read. Staleness is importance x the
+    number of changes that were probably missed since the last read. Rising pages grew more than chance explains. Sites
+    are ranked by the links between them (--level: hosts, or registrable domains).
     """
     from xyro.wire.clock import SystemClock
 
@@ -89,7 +94,7 @@ def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> No
         return
     from xyro.service.views.text_tables import pages_table
 
-    tell(pages_table(rows, by, terminal_width()))
+    tell(pages_table(rows, "importance" if by == "read" else by, terminal_width()))
 
 
 @click.command(short_help="Explain what is known of URL, and its next read.")
