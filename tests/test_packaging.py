@@ -267,8 +267,9 @@ def test_the_wheel_gives_the_command(wheel: zipfile.ZipFile) -> None:
 def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     said = Parser().parsestr(wheel.read(name).decode())
-    assert (said["Name"], said["License-Expression"], said["Requires-Python"]) == ("xyro", "Apache-2.0", ">=3.11")
+    assert (said["Name"], said["License-Expression"], said["Requires-Python"]) == ("xyro", "Apache-2.0", "<3.13,>=3.11")
     assert any(entry.endswith("/licenses/LICENSE") for entry in wheel.namelist())
+    assert "xyro/py.typed" in wheel.namelist(), "or mypy takes nothing of it for typed"
     required = {Requirement(line) for line in said.get_all("Requires-Dist", []) if "extra ==" not in line}
     assert required == set(DECLARED)
     assert set(said.get_all("Provides-Extra", [])) == EXTRAS.keys()

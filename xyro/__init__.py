@@ -65,6 +65,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from xyro.answer import Answer as Answer
     from xyro.guard import Guard as Guard
+    from xyro.library.crawl_directory import CrawlDirectory as CrawlDirectory
+    from xyro.library.page_crawl import CrawledPage as CrawledPage
+    from xyro.library.page_crawl import crawl as crawl
     from xyro.page_plug_ins import ParsedPage as ParsedPage
     from xyro.page_plug_ins import ReadPage as ReadPage
     from xyro.pool import Pool as Pool
@@ -72,8 +75,11 @@ if TYPE_CHECKING:
     from xyro.reader import ReaderOptions as ReaderOptions
     from xyro.wire.errors import InputError as InputError
     from xyro.wire.errors import MachineError as MachineError
+    from xyro.wire.errors import TheirError as TheirError
     from xyro.wire.messages import FetchOrder as FetchOrder
     from xyro.wire.messages import PageReport as PageReport
+
+    Crawl = open = CrawlDirectory
 
 VERSION = "0.1.0"
 """as pyproject.toml has it: to ask the installed package takes 10 ms of each start"""
@@ -91,6 +97,7 @@ NAMES = {
     "ParsedPage": "xyro.page_plug_ins.ParsedPage",
     "ReadPage": "xyro.page_plug_ins.ReadPage",
     "ReaderOptions": "xyro.reader.ReaderOptions",
+    "TheirError": "xyro.wire.errors.TheirError",
     "crawl": "xyro.library.page_crawl.crawl",
     "open": "xyro.library.crawl_directory.CrawlDirectory",
 }

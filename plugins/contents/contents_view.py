@@ -205,7 +205,8 @@ class ContentsView:
 
     def _rows(self, query: str, values: tuple[float, ...]) -> Iterator[tuple[Any, ...]]:
         try:
-            yield from self._index.execute(query, values)
+            found = self._index.execute(query, values)
+            yield from iter(found.fetchone, None)  # the cursor itself would be closed at the end, after the index
         except sqlite3.OperationalError as error:
             raise MachineError(f"{self._directory}: {error}: mend the disk") from error
 

@@ -102,7 +102,7 @@ def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> No
 @with_place
 @as_json_too
 def why(url: str, place: CrawlPlace, as_json: bool) -> None:
-    """Explain what is known of URL, and what decides when it is read next."""
+    """Explain what is known of URL, and what decides when it is read next, in sentences; --json: with all values."""
     from xyro.wire.clock import SystemClock
     from xyro.wire.urls import canonical
 
@@ -122,11 +122,10 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(explanation))
         return
-    from xyro.service.views.text_tables import explained_fields, field_lines, wrapped
+    from xyro.service.views.text_tables import wrapped
 
-    because, width = explanation.pop("because"), terminal_width()
-    sentences = wrapped(because, width) if width else "\n".join(printable(sentence, 1000) for sentence in because)
-    tell(f"{sentences}\n{field_lines(explained_fields(explanation))}")
+    because, width = explanation["because"], terminal_width()
+    tell(wrapped(because, width) if width else "\n".join(printable(sentence, 1000) for sentence in because))
 
 
 @click.command(short_help="Write all pages, documents, links, hosts or texts.")

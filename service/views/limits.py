@@ -105,8 +105,10 @@ def _of_this_machine(status: Status) -> Iterator[tuple[str, str]]:
         moved = f"{'forward' if step > 0 else 'back'} by {abs(step):,.0f} s"
         yield "clock", f"This machine's clock was set {moved}: dates of reads are off by as much; let NTP keep it."
     recent = status.get("recent_errors", {})
-    if lost := recent.get("reader-lost", 0) + recent.get("poison", 0):
-        yield "reader", f"Reader processes ended: {counted(lost, 'read')} lost in ten minutes; the log says why."
+    lost, ended = recent.get("reader-lost", 0) + recent.get("poison", 0), work.get("readers_lost", 0)
+    if lost or ended:
+        times = f"{counted(ended, 'time')}, " if ended else ""
+        yield "reader", f"Reader processes ended: {times}{counted(lost, 'read')} lost in ten minutes; the log says why."
 
 
 def _of_sinks(status: Status) -> Iterator[tuple[str, str]]:
