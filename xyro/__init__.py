@@ -60,26 +60,7 @@ clock or touch the network.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from xyro.answer import Answer as Answer
-    from xyro.guard import Guard as Guard
-    from xyro.library.crawl_directory import CrawlDirectory as CrawlDirectory
-    from xyro.library.page_crawl import CrawledPage as CrawledPage
-    from xyro.library.page_crawl import crawl as crawl
-    from xyro.page_plug_ins import ParsedPage as ParsedPage
-    from xyro.page_plug_ins import ReadPage as ReadPage
-    from xyro.pool import Pool as Pool
-    from xyro.reader import Reader as Reader
-    from xyro.reader import ReaderOptions as ReaderOptions
-    from xyro.wire.errors import InputError as InputError
-    from xyro.wire.errors import MachineError as MachineError
-    from xyro.wire.errors import TheirError as TheirError
-    from xyro.wire.messages import FetchOrder as FetchOrder
-    from xyro.wire.messages import PageReport as PageReport
-
-    Crawl = open = CrawlDirectory
+from typing import Any
 
 VERSION = "0.1.0"
 """as pyproject.toml has it: to ask the installed package takes 10 ms of each start"""
@@ -101,7 +82,8 @@ NAMES = {
     "crawl": "xyro.library.page_crawl.crawl",
     "open": "xyro.library.crawl_directory.CrawlDirectory",
 }
-"""name of the library -> where it is defined; a module is loaded when the first of its names is asked for"""
+"""name of the library -> where it is defined (__init__.pyi tells type checkers the same); a module is loaded when the
+first of its names is asked for"""
 
 
 def __getattr__(name: str) -> Any:
