@@ -1,4 +1,4 @@
-"""Turns a mistake of ours in a read into the failure class `internal`, and logs it: no page is lost, no mistake hidden.
+"""Logs mistakes of ours in reads, whose failure class is `internal` (reports.py): no page is lost, no mistake hidden.
 
 A line at level error says which URL was read, and the last frame of the traceback, where the mistake is. One mistake
 may fail each page of a crawl: at most LINES lines a minute are written, and the next one says how many were left out.
@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Awaitable
 from pathlib import Path
 
-from xyro.answer import Answer
-from xyro.failures import POLICIES
 from xyro.wire.clock import Clock
-from xyro.wire.errors import TheirError
 from xyro.wire.text import LOG_FIELDS, printable, short
 from xyro.wire.urls import authority
 
@@ -40,8 +36,8 @@ def detail_of(failure: str, error: BaseException) -> str:
     return traced(error) if failure == INTERNAL else short(error)
 
 
-class GuardedReads:
-    """Awaits a fetcher's answers."""
+class MistakeLog:
+    """Log lines of mistakes, some a minute."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -49,21 +45,8 @@ class GuardedReads:
         """when the current one began"""
         self._lines = self._omitted = 0
 
-    async def answer(self, url: str, reading: Awaitable[Answer]) -> Answer:
-        """The answer of a fetcher; if it breaks its contract, `internal`: our mistake must not lose a page."""
-        try:
-            answer = await reading
-        except Exception as error:
-            wall = self._clock.time()
-            detail = error.detail if isinstance(error, TheirError) else traced(error)
-            answer = Answer(wall, wall, error=INTERNAL, detail=detail)
-        if answer.error and answer.error not in POLICIES:
-            answer.error, answer.detail = INTERNAL, f"a failure class without policy: {answer.error}"
-        if answer.error == INTERNAL:
-            self._note(url, answer.detail)
-        return answer
-
-    def _note(self, url: str, detail: str) -> None:
+    def note(self, url: str, detail: str) -> None:
+        """A read of this URL failed through a mistake of ours."""
         now = self._clock.monotonic()
         if now - self._window >= WINDOW:
             self._window, self._lines = now, 0

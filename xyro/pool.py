@@ -36,12 +36,11 @@ from xyro.fetch_queue import FetchQueue, urgency
 from xyro.hops import PAGE as HOP
 from xyro.hops import Hops
 from xyro.lookups import Lookups
-from xyro.mistakes import GuardedReads
 from xyro.page_fetcher import PageFetcher
 from xyro.politeness import Manners, Politeness
 from xyro.posts import PAGE as POST
 from xyro.posts import Parcel, Posted, Posts
-from xyro.reports import Counters, report_of
+from xyro.reports import Counters, GuardedReads, report_of
 from xyro.robots import NO_RULES, RobotsState, RobotsTable
 from xyro.slot_shares import SlotShares
 from xyro.wire.clock import Clock
@@ -334,7 +333,8 @@ class Pool:
 
     async def _read_robots(self, host: str, origin: str, address: str) -> None:
         self._politeness.begin(host)
-        answer = await self._reads.answer(origin, self._fetcher.fetch_robots(f"{origin}/robots.txt"))
+        url = f"{origin}/robots.txt"
+        answer = await self._reads.answer(url, self._fetcher.fetch_robots(url))
         now = self._clock.monotonic()
         hop = self._hops.follow(answer, origin)
         state = self._robots.learn(origin, answer, now) if hop is None else NO_RULES

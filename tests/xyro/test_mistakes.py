@@ -4,7 +4,8 @@ import logging
 
 from tests.xyro.test_pool import EPOCH
 from xyro.answer import Answer
-from xyro.mistakes import LINES, WINDOW, GuardedReads
+from xyro.mistakes import LINES, WINDOW
+from xyro.reports import GuardedReads
 from xyro.wire.clock import ManualClock
 
 
