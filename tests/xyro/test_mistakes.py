@@ -19,7 +19,7 @@ async def test_lines_are_bounded_and_the_next_one_counts_the_others(caplog):
     reads = GuardedReads(clock)
     for number in range(LINES + 30):
         answer = await reads.answer(f"http://h/{number}", fail())
-        assert answer.error == "internal" and "tests/xyro/test_mistakes.py, line 12, in fail" in answer.detail
+        assert answer.error == "internal" and "tests/xyro/test_mistakes.py, line 13, in fail" in answer.detail
     assert len(caplog.records) == LINES
     clock.advance(WINDOW)
     await reads.answer("http://h/last", fail())
