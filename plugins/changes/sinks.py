@@ -25,6 +25,7 @@ from xyro.plugins.changes.change_filter import change_filter
 from xyro.plugins.changes.change_messages import StoreSink
 from xyro.plugins.changes.change_rows import SinkRow, unpack_sink
 from xyro.plugins.changes.change_stream import ChangeSource, ChangeStream
+from xyro.plugins.changes.changed_texts import ChangedTexts
 from xyro.plugins.changes.cursors import decode_cursor
 from xyro.plugins.changes.sink_files import SinkFiles
 from xyro.plugins.changes.sink_targets import (
@@ -67,9 +68,10 @@ class Sinks:
     def __init__(self, frontier: Frontier, services: Services, tables: Sequence[SinkTable]) -> None:
         self._frontier = frontier
         self._partition = frontier.partition
-        folder = frontier.partition.directory.parent / FOLDER
+        data = frontier.partition.directory.parent
+        folder, texts = data / FOLDER, ChangedTexts.of_crawl(frontier.settings, data)
         self.deliveries = [
-            SinkDelivery(table, services, SinkFiles(folder, f"{table.name}.dead", table.roll, DEAD_FILES))
+            SinkDelivery(table, services, texts, SinkFiles(folder, f"{table.name}.dead", table.roll, DEAD_FILES))
             for table in tables
         ]
         frontier.hooks.recover.append(self._recover)
@@ -99,12 +101,13 @@ class Sinks:
 class SinkDelivery:
     """One sink: `row` is what is on disk of it."""
 
-    def __init__(self, table: SinkTable, services: Services, dead_letters: SinkFiles) -> None:
+    def __init__(self, table: SinkTable, services: Services, texts: ChangedTexts, dead_letters: SinkFiles) -> None:
         """InputError: its condition cannot be understood."""
         self.table = table
         self.row = SinkRow("")
         self._services = services
         self._clock = services.clock
+        self._texts = texts
         self._dead = dead_letters
         self._target: SinkTarget = target_of(table, services)
         self._where = change_filter(table.where)
@@ -171,7 +174,7 @@ class SinkDelivery:
     async def _begin(self) -> ChangeStream:
         """Take up its position; a new sink begins with the oldest change that is stored."""
         await self._open()
-        source = ChangeSource.of_commands(self._services.commands, self._services.clock)
+        source = ChangeSource.of_commands(self._services.commands, self._services.clock, self._texts)
         try:
             if self.row.cursor:
                 stream = ChangeStream(source, await source.position(self.row.cursor), self._where)
