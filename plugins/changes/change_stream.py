@@ -10,7 +10,6 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,9 @@ from xyro.plugins.changes.change_rows import ChangeKind, ChangeRow, change_line,
 from xyro.plugins.changes.changed_texts import ChangedTexts
 from xyro.plugins.changes.cursors import UNREAD, Position, decode_cursor, encode_cursor
 from xyro.plugins.changes.stored_changes import KEY, ChangeStretch, StreamState, find_position, read_stretch
+from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError
+from xyro.wire.moments import moment
 
 if TYPE_CHECKING:
     from xyro.plugins.changes.change_filter import Condition
@@ -104,7 +105,7 @@ class ChangeSource:
 
     async def position(self, since: str) -> list[Position]:
         """The positions that `--since` names. InputError: it is neither empty, `now`, a time nor a cursor."""
-        time = math.inf if since == "now" else time_of(since)
+        time = math.inf if since == "now" else moment(since, SystemClock().time())
         if time is not None:
             return [await self.find(partition, time) for partition in range(self.partitions)]
         return decode_cursor(since, self.partitions) if since else [UNREAD] * self.partitions
@@ -117,17 +118,6 @@ async def read_all(source: ChangeSource, since: str, where: Condition | None) ->
     while stream.advanced:
         lines += await stream.read()
     return lines
-
-
-def time_of(text: str) -> float | None:
-    """Seconds since 1970 of a date or a time (UTC where it names no zone); None where the text is none."""
-    if not text[:1].isdigit():
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 class ChangeStream:

@@ -11,7 +11,6 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,8 +20,11 @@ from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of
 from xyro.plugins.contents.page_standing import kept_stale
 from xyro.service.views.staleness import REPLACED
+from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError, MachineError, TheirError
 from xyro.wire.ids import PageId, first_id, owner_of
+from xyro.wire.moments import FORMS
+from xyro.wire.moments import moment as moment_of
 from xyro.wire.text import stamp
 from xyro.wire.uses import names_of
 
@@ -259,10 +261,8 @@ def unpacked_text(packed: bytes) -> dict[str, str]:
     return {"text": found["text"], "markdown": found["markdown"]}
 
 
-def seconds_of(moment: str) -> float:
-    """Seconds since 1970 of a date or time (RFC 3339; UTC where it names no zone). InputError: it is none."""
-    try:
-        found = datetime.fromisoformat(moment)
-    except ValueError:
-        raise InputError(f"{moment}: expected a time such as 2026-11-22 or 2026-11-22T10:30:00Z") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+def seconds_of(text: str) -> float:
+    """Seconds since 1970 of a moment (wire/moments.py). InputError: it is none."""
+    if (found := moment_of(text, SystemClock().time())) is None:
+        raise InputError(f"{text}: expected {FORMS}")
+    return found

@@ -75,7 +75,12 @@ def _idle(status: Status) -> tuple[str, str]:
     if failed := status["states"].get("error", 0) * (not status["states"].get("read", 0)):
         return "queue", f"The queue is empty: {counted(failed, 'page')} failed, and no other is known."
     if status["reads"]:
-        return "queue", "The queue is empty: nothing is unread, and probably no page has changed yet."
+        rules = status.get("bounded_by", {}).get("refresh")
+        bounds = f" ({rules})" if rules else ""
+        return (
+            "queue",
+            f"The queue is empty: nothing is unread, and no page is due again yet{bounds}.",
+        )
     return "queue", "The queue is empty: no URL is known that may be read; `xyro submit URL` hands it some."
 
 
