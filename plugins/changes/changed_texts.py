@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xyro.contents_index import FOLDER, NAME, open_index
+from xyro.contents_index import FOLDER, NAME, open_index, unpacked_text
 from xyro.plugins.changes.change_rows import ChangeKind, ChangeRow
-from xyro.plugins.contents.contents_view import unpacked_text
-from xyro.plugins.contents.word_diff import word_diff
 from xyro.wire.errors import XyroError
+from xyro.wire.word_diff import word_diff
 
 if TYPE_CHECKING:
     import sqlite3
@@ -39,7 +38,7 @@ class ChangedTexts:
 
     @classmethod
     def of_crawl(cls, settings: Settings, data: Path) -> ChangedTexts:
-        """Those of the crawl in a data directory."""
+        """The texts of the crawl in a data directory."""
         return cls(Path(settings.keep.directory) if settings.keep.directory else data / FOLDER)
 
     def fill(self, changes: Sequence[tuple[Line, ChangeRow]]) -> None:

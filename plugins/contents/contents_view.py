@@ -6,7 +6,6 @@ version is what was read then, out of the WARC files.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 from fastwarc.warc import WarcRecord
 
 from xyro.body import whole_body
-from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of
+from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of, unpacked_text
 from xyro.plugins.contents.page_standing import kept_stale
 from xyro.service.views.staleness import REPLACED
 from xyro.wire.clock import SystemClock
@@ -248,17 +247,6 @@ def described(
             "html": version.time in times,
             "stale": stale if until is None else REPLACED,
         }
-
-
-def unpacked_text(packed: bytes) -> dict[str, str]:
-    """{"text", "markdown"} as a reader packed them."""
-    try:
-        found = json.loads(zlib.decompress(packed))
-    except (zlib.error, ValueError) as error:
-        raise MachineError(
-            f"a text is damaged ({error}): move the index away, a new one begins with later reads"
-        ) from error
-    return {"text": found["text"], "markdown": found["markdown"]}
 
 
 def seconds_of(text: str) -> float:

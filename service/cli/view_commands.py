@@ -209,7 +209,7 @@ def export(
 def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
     """Show the hosts with most waiting links, then those with most orders.
 
-    orders: orders so far to read an unread page of the host; unread: its unread pages now, and most: how many it may have; poor:
+    orders: reads of new pages ordered so far; unread: its unread pages now, and most: how many it may have; poor:
     pages of patterns that breed, which get 2 % of the reads in all; credit: new hosts that links of its domain may
     still introduce, and brought: those they did; waiting: links of its pages that wait for either limit; fails:
     failures of the host in a row. A line below says whether the host is paused or blocked, and which [[sites]] entry
