@@ -116,6 +116,8 @@ class SinkDelivery:
         """read and not delivered: filled by `_batch`, emptied by `_deliver`, bounded by one read of the stream"""
         self._under_way: tuple[Sequence[Line], asyncio.Future[DeliveryOutcome]] | None = None
         """of these changes no position is stored yet"""
+        self._begun = 0.0
+        """when the delivery under way began (monotonic)"""
         self._stored_at = 0.0
         self.error = ""
         self.failures = 0
@@ -137,6 +139,7 @@ class SinkDelivery:
             "dead_letters": str(self._dead.path(row.dead_file)) if row.dead else None,
             "failures": self.failures,
             "error": self.error or None,
+            "delivers_s": round(self._clock.monotonic() - self._begun, 1) if self._under_way is not None else None,
             "last": stamp(self.last),
         }
 
@@ -226,7 +229,7 @@ class SinkDelivery:
         refusals = 0
         while lines:
             delivery = asyncio.ensure_future(self._target.deliver(lines))
-            self._under_way = lines, delivery
+            self._under_way, self._begun = (lines, delivery), self._clock.monotonic()
             outcome = await asyncio.shield(delivery)
             if count := _count_taken(outcome, lines):
                 await self._note(lines[:count])

@@ -83,7 +83,10 @@ class ContentsView:
     def text(self, version: PageVersion) -> dict[str, str]:
         """{"text", "markdown"} of a version. InputError: its text is not kept."""
         if version.text is None:
-            raise InputError("its text is not kept; [keep] text = true keeps it from the next read on")
+            raise InputError(
+                "its text is not kept: since [keep] text is on no read brought a page of HTML; `xyro why URL` tells what "
+                "they brought"
+            )
         row = self._index.execute("SELECT packed FROM bodies WHERE digest = ?", (version.text.digest,)).fetchone()
         if row is None:
             raise MachineError(

@@ -18,6 +18,8 @@ from xyro.wire.text import counted
 
 LEAST_DISK = 1 << 30
 """bytes: below, a full disk is near; it ends a crawl in order, and the next start goes on"""
+LONG_DELIVERY = 60.0
+"""seconds after which a sink is told that has not taken a delivery yet: a webhook or a command has failed by then"""
 LONG_COMMIT = 10.0
 """seconds that a commit group waits for the disk: it takes milliseconds"""
 BUSY = 0.9
@@ -124,6 +126,12 @@ def _of_sinks(status: Status) -> Iterator[tuple[str, str]]:
                 f"{counted(sink['failures'], 'failure')} in a row, {counted(sink['behind'], 'change')} behind{dropped}"
             )
             yield "sink", f"Sink {name} takes nothing ({sink['error']}): {row}."
+        elif (sink.get("delivers_s") or 0.0) > LONG_DELIVERY:
+            since = f"for {sink['delivers_s']:.0f} s"
+            yield (
+                "sink",
+                f"Sink {name} has not answered a delivery {since}: {counted(sink['behind'], 'change')} behind.",
+            )
         elif sink.get("error"):
             yield "sink", f"Sink {name} refused changes ({sink['error']}): {counted(sink['dead'], 'dead letter')}."
 
