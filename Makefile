@@ -4,16 +4,15 @@
 # make fuzz SECONDS=600                          fuzzers: links, URLs, robots, bodies, headers, XML, messages, the HTTP interface
 # make lint | check                              style, format and strict types | lint and test
 #
-# Needs Python 3.11 or newer and a package registry; no root. The environment is .venv here, from the hash-pinned locks;
+# Needs Python 3.11 or 3.12 and a package registry; no root. The environment is .venv here, from the hash-pinned locks;
 # it is brought up to date when a lock or pyproject.toml changed, and only then.
 #
 # ARGS passes more options:  make crawl SEED=... CONTACT=... ARGS="--max-pages 500 --scope domain"
 #                            make test ARGS="tests/opic -x"
-# PYTHON chooses an interpreter. 3.11 and 3.12 have wheels for everything; newer ones may have to compile plyvel, which
-# needs LevelDB's headers.
+# PYTHON chooses an interpreter: 3.11 or 3.12, for which plyvel has wheels.
 
-PYTHON ?= $(shell for python in python3.11 python3.12 python3 python3.13; do \
-	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+PYTHON ?= $(shell for python in python3.11 python3.12 python3; do \
+	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes
@@ -65,7 +64,7 @@ lint: $(VENV)/.develops
 check: lint test
 
 $(VENV)/bin/python:
-	@$(if $(PYTHON),:,echo 'No Python 3.11 or newer here. Install one, or name it: make PYTHON=/path/to/python3.11' >&2; exit 1)
+	@$(if $(PYTHON),:,echo 'No Python 3.11 or 3.12 here. Install one, or name it: make PYTHON=/path/to/python3.11' >&2; exit 1)
 	@echo 'Making the environment $(VENV) with $(PYTHON)'
 	@$(PYTHON) -m venv $(VENV)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ import msgspec
 import numpy as np
 
 from xyro.configs.load import load
+from xyro.configs.parsed_types import scope_settings
+from xyro.frontier.scope import Scope
 from xyro.library.crawled_pages import CrawledPages
 from xyro.metadata.rows import RefreshRow
 from xyro.packed_text import StoredText, unpacked
@@ -28,8 +31,11 @@ from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import check_contact, guard_of
 from xyro.service.node.node import Bounds, Node
+from xyro.service.node.reader_factory import check_options
+from xyro.service.node.seeds import failed_seeds, why_refused
 from xyro.service.node.services import PluginSet
 from xyro.service.views.staleness import stale_of
+from xyro.wire.errors import InputError, TheirError
 from xyro.wire.urls import canonical
 from xyro.wire.uses import names_of
 
@@ -38,12 +44,14 @@ if TYPE_CHECKING:
     from xyro.configs.schema import Settings
     from xyro.frontier.batch import Settled
     from xyro.frontier.frontier import Extension, Frontier
+    from xyro.guard import Guard
     from xyro.service.node.services import Services
     from xyro.wire.ids import PageId
     from xyro.wire.messages import PageReport
 
 WAITING_TEXTS = 20_000
 """texts whose order is not settled yet; then the oldest go"""
+_log = logging.getLogger("xyro")
 UNTAKEN = 256
 """pages that wait for the program, from which on nothing more is read"""
 
@@ -162,47 +170,73 @@ def _page(order: Settled, importance: float, text: StoredText | None, stale: flo
 
 
 def crawl(
-    *seeds: str,
+    *seeds: str | Iterable[str],
     data: str | Path = "xyro-data",
+    config: str | Path | Sequence[str | Path] = (),
     max_pages: int | None = None,
     max_seconds: float | None = None,
     scope: str | None = None,
     max_depth: int | None = None,
-    only_net: Sequence[str] = (),
+    include: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    only_net: str | Sequence[str] = (),
     delay: float | None = None,
     contact: str | None = None,
+    user_agent: str | None = None,
+    header: str | Sequence[str] = (),
+    readers: int | str | None = None,
+    partitions: int | None = None,
     refresh: bool | None = None,
     text: bool | None = None,
+    warc: bool | None = None,
     **settings: object,
 ) -> CrawledPages[CrawledPage]:
     """Crawl from seeds, or resume the crawl in `data`: each page as it is read, until nothing is left or a bound. For
     `async for`, or for `for` where no event loop runs.
 
-    The options are those of `xyro crawl`, `settings` any other one as section__key (fetch__signature="text"). Who
-    leaves the loop ends the crawl in order: what was read is stored. With text=True the main text of each HTML page
-    comes along, and is kept in `data` with its versions ([keep] text). InputError: nothing was changed.
+    The options are those of `xyro crawl`, one value or several where that repeats them, `settings` any other one as
+    section__key (fetch__signature="text"). Who leaves the loop ends the crawl in order: what was read is stored. With
+    text=True the main text of each HTML page comes along, and is kept in `data` with its versions ([keep] text).
+    InputError, now or before the first page: nothing was changed. TheirError, at the end: no seed gave a page.
     """
-    options = {name.replace("__", "."): value for name, value in settings.items()}
+    for name in settings:
+        if "__" not in name:
+            raise InputError(f"xyro.crawl: {name}: no such option; a setting is written section__key: fetch__gamma=50")
     chosen: dict[str, object] = {
-        **options,
+        **{name.replace("__", "."): value for name, value in settings.items()},
         "crawl.max_pages": max_pages,
         "crawl.max_seconds": max_seconds,
         "crawl.scope": scope,
         "crawl.max_depth": max_depth,
+        "crawl.include": _several(include),
+        "crawl.exclude": _several(exclude),
+        "crawl.partitions": partitions,
         "crawl.refresh": refresh,
         "keep.text": text,
-        "fetch.only_net": tuple(only_net),
+        "keep.warc": warc,
+        "fetch.only_net": _several(only_net),
         "fetch.contact": contact,
+        "fetch.user_agent": user_agent,
+        "fetch.headers": _several(header),
+        "fetch.readers": readers,
         "politeness.delay": delay,
     }
-    return CrawledPages(_pages(Path(data), chosen, seeds))
+    wanted = [url for seed in seeds for url in _several(seed)]
+    directory = Path(data)
+    files = [Path(config)] if isinstance(config, str | Path) else [Path(file) for file in config]
+    loaded = load((*crawl_file.paths(directory), *files), {}, chosen)
+    return CrawledPages(_pages(directory, loaded, wanted))
 
 
-async def _pages(
-    directory: Path, chosen: Mapping[str, object], seeds: Sequence[str]
-) -> AsyncGenerator[CrawledPage, None]:
-    feed = PageFeed()
-    async with _running(directory, load(crawl_file.paths(directory), {}, chosen), seeds, feed) as node:
+def _several(values: str | Iterable[str]) -> tuple[str, ...]:
+    """One value, or several."""
+    return (values,) if isinstance(values, str) else tuple(values)
+
+
+async def _pages(directory: Path, settings: Settings, seeds: Sequence[str]) -> AsyncGenerator[CrawledPage, None]:
+    feed, failed = PageFeed(), list[tuple[str, str]]()
+    urls = [canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in seeds]
+    async with _running(directory, settings, urls, feed) as node:
         ended = asyncio.create_task(node.finished())
         try:
             while True:
@@ -211,6 +245,8 @@ async def _pages(
                 node.pool.wake()
                 if ended.done():
                     ended.result()
+                    with await node.views() as views:
+                        failed = failed_seeds(views, urls)
                     break
                 arrived = asyncio.create_task(feed.wait())
                 try:
@@ -222,16 +258,20 @@ async def _pages(
             await asyncio.gather(ended, return_exceptions=True)
     while (page := feed.take()) is not None:
         yield page
+    if failed and len(failed) == len(set(urls)):
+        url, error = failed[0]
+        raise TheirError(error, f"{url}: no seed gave a page; xyro.open({str(directory)!r}).why(URL) says why")
 
 
 @contextlib.asynccontextmanager
-async def _running(directory: Path, settings: Settings, seeds: Sequence[str], feed: PageFeed) -> AsyncIterator[Node]:
+async def _running(directory: Path, settings: Settings, urls: Sequence[str], feed: PageFeed) -> AsyncIterator[Node]:
     """A node that works on the directory; stopped in order at the end."""
-    urls = [canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in seeds]
     guard = guard_of(settings.fetch)
     check_contact(settings.fetch, guard)
+    check_options(settings)
+    _check_seeds(urls, settings, guard)
     count = settings.crawl.partitions
-    stored = DataDir.open(directory, partitions=count if count > 1 else None, make=bool(seeds))
+    stored = DataDir.open(directory, partitions=count if count > 1 else None, make=bool(urls))
     try:
         crawl_file.check(directory, stored.home.store)
         crawl_file.remember(directory, settings, stored.home.store)
@@ -259,3 +299,16 @@ async def _running(directory: Path, settings: Settings, seeds: Sequence[str], fe
         node.check_writes()
     finally:
         stored.close()
+
+
+def _check_seeds(urls: Sequence[str], settings: Settings, guard: Guard) -> None:
+    """Log the seeds that are not read. InputError: that is all of them."""
+    scope = Scope(scope_settings(settings), settings.rules, guard.host_allowed)
+    for url in urls:
+        scope.add_seed(url)
+    reasons = [(url, why_refused(url, scope) or scope.why_out(url, 0)) for url in urls]
+    refused = [f"{url}: not read: {reason}" for url, reason in reasons if reason]
+    for line in refused:
+        _log.warning("%s", line)
+    if refused and len(refused) == len(urls):
+        raise InputError(refused[0])

@@ -238,8 +238,9 @@ def test_the_wheel_holds_one_name(wheel: zipfile.ZipFile) -> None:
 def test_the_wheel_holds_the_packages_and_the_settings_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     settings = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "configs").glob("*.toml")}
     page = {"plugins/dashboard/dashboard.html": (ROOT / "plugins" / "dashboard" / "dashboard.html").read_text()}
+    types = {f"xyro/{name}": (ROOT / "xyro" / name).read_text() for name in ("py.typed", "__init__.pyi")}
     assert "configs/default.toml" in settings
-    expected = {installed_path(path): text.encode() for path, text in (OURS | settings | page).items()}
+    expected = {installed_path(path): text.encode() for path, text in (OURS | settings | page | types).items()}
     assert shipped(wheel) == expected
 
 
@@ -267,7 +268,7 @@ def test_the_wheel_gives_the_command(wheel: zipfile.ZipFile) -> None:
 def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     said = Parser().parsestr(wheel.read(name).decode())
-    assert (said["Name"], said["License-Expression"], said["Requires-Python"]) == ("xyro", "Apache-2.0", ">=3.11")
+    assert (said["Name"], said["License-Expression"], said["Requires-Python"]) == ("xyro", "Apache-2.0", "<3.13,>=3.11")
     assert any(entry.endswith("/licenses/LICENSE") for entry in wheel.namelist())
     required = {Requirement(line) for line in said.get_all("Requires-Dist", []) if "extra ==" not in line}
     assert required == set(DECLARED)

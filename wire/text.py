@@ -6,6 +6,8 @@ import math
 from datetime import UTC, datetime
 
 ELLIPSIS = "…"
+LOG_FIELDS = "fields"
+"""attribute of a log record (`extra`): what JSON has beside the text"""
 
 
 def printable(text: str, limit: int = 200) -> str:

@@ -34,7 +34,7 @@ An order's life:
     challenges.py, skeletons.py
                    is it a page at all, or what stands in its way; what pages of one make have in common
     failures.py    what went wrong has a name (aiohttp's by complaints.py), and the name a policy: wait, retries, whole
-                   host or not, final or not
+                   host or not, final or not; mistakes.py: it was ours, and is logged
     hubs.py        WebSub hubs that its headers, or its <link> elements, name
     page_archive.py, page_copy.py, tape.py, warc_files.py, warc_mending.py, contents_index.py, contents_copy.py,
     archive_options.py
@@ -60,20 +60,7 @@ clock or touch the network.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from xyro.answer import Answer as Answer
-    from xyro.guard import Guard as Guard
-    from xyro.page_plug_ins import ParsedPage as ParsedPage
-    from xyro.page_plug_ins import ReadPage as ReadPage
-    from xyro.pool import Pool as Pool
-    from xyro.reader import Reader as Reader
-    from xyro.reader import ReaderOptions as ReaderOptions
-    from xyro.wire.errors import InputError as InputError
-    from xyro.wire.errors import MachineError as MachineError
-    from xyro.wire.messages import FetchOrder as FetchOrder
-    from xyro.wire.messages import PageReport as PageReport
+from typing import Any
 
 VERSION = "0.1.0"
 """as pyproject.toml has it: to ask the installed package takes 10 ms of each start"""
@@ -91,10 +78,12 @@ NAMES = {
     "ParsedPage": "xyro.page_plug_ins.ParsedPage",
     "ReadPage": "xyro.page_plug_ins.ReadPage",
     "ReaderOptions": "xyro.reader.ReaderOptions",
+    "TheirError": "xyro.wire.errors.TheirError",
     "crawl": "xyro.library.page_crawl.crawl",
     "open": "xyro.library.crawl_directory.CrawlDirectory",
 }
-"""name of the library -> where it is defined; a module is loaded when the first of its names is asked for"""
+"""name of the library -> where it is defined (__init__.pyi tells type checkers the same); a module is loaded when the
+first of its names is asked for"""
 
 
 def __getattr__(name: str) -> Any:

@@ -36,6 +36,7 @@ from xyro.exchange import (
 )
 from xyro.guard import Guard, family_of
 from xyro.headers import one_length
+from xyro.mistakes import detail_of
 from xyro.page_client import request_headers
 from xyro.proxy import ProxyOf
 from xyro.resolver import Resolver
@@ -316,7 +317,8 @@ class AiohttpReply:
         try:
             data = content.read_nowait() if content.is_eof() else await content.readany()
         except Exception as error:
-            raise TheirError(self._exchange.failure or kind(error), short(error)) from error
+            failure = self._exchange.failure or kind(error)
+            raise TheirError(failure, detail_of(failure, error)) from error
         return data
 
     def widen(self, wire: int) -> None:
@@ -412,7 +414,8 @@ class AiohttpClient:
         except TheirError:
             raise
         except Exception as error:
-            raise TheirError(kind(error, secure=url.startswith("https:")), short(error)) from error
+            failure = kind(error, secure=url.startswith("https:"))
+            raise TheirError(failure, detail_of(failure, error)) from error
         assert isinstance(response, _Response)
         reply = AiohttpReply(response)
         if reply.status == 101:

@@ -14,6 +14,8 @@ of it: where it is lost, `xyro repair --contents` makes a new one from the WARC 
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from xyro.packed_text import unpacked
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import PageId
 
@@ -157,3 +160,13 @@ def totals(base: sqlite3.Connection) -> dict[str, int]:
 def _record(row: tuple[Any, ...]) -> RecordRow:
     page, time, file, first, length, revisit, status, mime, payload, date, signature = row
     return RecordRow(PageId(page), time, file, first, length, bool(revisit), status, mime, payload, date, signature)
+
+
+def unpacked_text(packed: bytes) -> dict[str, str]:
+    """{"text", "markdown"} as a reader packed them."""
+    try:
+        return unpacked(packed)
+    except ValueError as error:
+        raise MachineError(
+            f"a text is damaged ({error}): move the index away, a new one begins with later reads"
+        ) from error

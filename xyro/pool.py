@@ -41,7 +41,7 @@ from xyro.page_fetcher import PageFetcher
 from xyro.politeness import Manners, Politeness
 from xyro.posts import PAGE as POST
 from xyro.posts import Parcel, Posted, Posts
-from xyro.reports import Counters, answer_of, report_of
+from xyro.reports import Counters, GuardedReads, report_of
 from xyro.robots import NO_RULES, RobotsState, RobotsTable
 from xyro.slot_shares import SlotShares
 from xyro.wire.clock import Clock
@@ -87,6 +87,7 @@ class Pool:
         self._lookups = Lookups(slots.concurrency // 2)
         self._hops = Hops()
         self._posts = Posts()
+        self._reads = GuardedReads(clock)
         self._on_report = on_report
         self.slots = slots
         self._may_read = may_read
@@ -355,7 +356,8 @@ class Pool:
 
     async def _read_robots(self, host: str, origin: str, address: str) -> None:
         self._politeness.begin(host)
-        answer = await answer_of(self._clock, self._fetcher.fetch_robots(f"{origin}/robots.txt"))
+        url = f"{origin}/robots.txt"
+        answer = await self._reads.answer(url, self._fetcher.fetch_robots(url))
         now = self._clock.monotonic()
         hop = self._hops.follow(answer, origin)
         state = await self._robots.learn_long(origin, answer, now) if hop is None else NO_RULES
@@ -378,7 +380,7 @@ class Pool:
         """A robots.txt that was redirected here, from this host or another one. This host's own delay goes on."""
         own = self._robots.get(origin_of(order.url), self._clock.monotonic()) or NO_RULES
         self._politeness.begin(host, own.rules.crawl_delay)
-        answer = await answer_of(self._clock, self._fetcher.fetch_robots(order.url))
+        answer = await self._reads.answer(order.url, self._fetcher.fetch_robots(order.url))
         now = self._clock.monotonic()
         failed = bool(answer.error) and POLICIES[answer.error].host_wide
         origin = self._hops.origin_of(order)
@@ -403,7 +405,7 @@ class Pool:
         parcel = self._posts.take(order)
         state = self._robots.get(origin_of(order.url), self._clock.monotonic()) or NO_RULES
         self._politeness.begin(host, state.rules.crawl_delay)
-        answer = await answer_of(self._clock, self._fetcher.post(parcel.url, parcel.body, parcel.headers))
+        answer = await self._reads.answer(parcel.url, self._fetcher.post(parcel.url, parcel.body, parcel.headers))
         now = self._clock.monotonic()
         failed = bool(answer.error) and POLICIES[answer.error].host_wide
         ready_at = self._leave(host, address, answer, state, now, failed)
@@ -417,7 +419,7 @@ class Pool:
         if state.rules.refused:
             order = replace(order, refused=state.rules.refused)
         self._politeness.begin(host, state.rules.crawl_delay)
-        answer = await answer_of(self._clock, self._fetcher.fetch(order))
+        answer = await self._reads.answer(order.url, self._fetcher.fetch(order))
         now = self._clock.monotonic()
         failed = bool(answer.error) and POLICIES[answer.error].host_wide
         if challenged := answer.error == "challenge" and answer.vendor != EMPTY:

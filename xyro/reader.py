@@ -187,6 +187,10 @@ class Reader:
         )
         self.pool.restore_clocks()
 
+    def lost(self, seconds: float) -> int:
+        """Count reader processes that ended within the last seconds although nobody asked them to."""
+        return self.fetcher.lost(seconds) if isinstance(self.fetcher, Readers) else 0
+
     async def close(self) -> None:
         """Close every connection, and the log."""
         await self.fetcher.close()

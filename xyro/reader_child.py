@@ -31,6 +31,7 @@ from xyro import reader_frames as frames
 from xyro.answer import Answer
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard, GuardRules
+from xyro.mistakes import INTERNAL, traced
 from xyro.reader import ReaderOptions, fetcher_of
 from xyro.wire import codec
 from xyro.wire.clock import SystemClock
@@ -142,7 +143,7 @@ class ReaderChild(asyncio.Protocol):
         except MemoryError:
             os._exit(1)  # what else failed for want of memory is not known
         except Exception as error:
-            self._write(number, frames.FAILED, "", repr(error))
+            self._write(number, frames.FAILED, INTERNAL, traced(error))
 
     def _tell(self, number: int, answer: Answer) -> None:
         if self._writer is not None:

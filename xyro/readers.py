@@ -22,6 +22,7 @@ import sys
 import tempfile
 import weakref
 import zlib
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -41,6 +42,8 @@ BEAT: Final = 0.5
 """seconds between two questions whether a reader still turns its event loop; deadlines are shortened as often"""
 HUNG: Final = 20.0
 """seconds without any answer after which a reader is ended; a page of 8 MiB takes it less than 2"""
+LOSSES: Final = 100
+"""ends of a process whose moments are remembered"""
 STRIKES: Final = 3
 SUSPECTS: Final = 1000
 """pages whose strikes are remembered"""
@@ -66,7 +69,8 @@ class ReaderProcess(asyncio.Protocol):
     def __init__(
         self, number: int, options: bytes, guard: Guard, clock: Clock, patience: Callable[[str], float]
     ) -> None:
-        self.losses = 0
+        self.losses: deque[float] = deque(maxlen=LOSSES)
+        """moments (monotonic) at which it ended although nobody asked it to"""
         self._number = number
         self._options = options
         self._guard = guard
@@ -115,10 +119,7 @@ class ReaderProcess(asyncio.Protocol):
             for table in (self._waiting, self._hosts, self._pieces):
                 table.pop(number, None)
         if kind == frames.FAILED:
-            failure, detail = answer
-            if failure:
-                raise TheirError(failure, detail)
-            raise RuntimeError(detail)
+            raise TheirError(*answer)
         return answer, pieces
 
     def sign(self, host: str) -> None:
@@ -215,7 +216,7 @@ class ReaderProcess(asyncio.Protocol):
 
     def _lose(self) -> None:
         """It ended: so did all requests that wait for it."""
-        self.losses += 1
+        self.losses.append(self._clock.monotonic())
         self._kill()
         assert self._mark is not None
         (at_hand,) = struct.unpack("=Q", self._mark[:8])
@@ -313,6 +314,11 @@ class Readers:
     async def close(self) -> None:
         """End all readers; what they read is cut off."""
         await asyncio.gather(*(process.close() for process in self.processes))
+
+    def lost(self, seconds: float) -> int:
+        """Count processes that ended within the last seconds although nobody asked them to."""
+        since = self._clock.monotonic() - seconds
+        return sum(moment >= since for process in self.processes for moment in process.losses)
 
     def _process_of(self, url: str) -> ReaderProcess:
         """The reader of a URL's host: one for each host, so that it is asked for its address once."""

@@ -9,7 +9,9 @@ from msgspec import Struct, field
 
 from xyro.answer import Answer
 from xyro.failures import POLICIES, policy, settle
+from xyro.mistakes import INTERNAL, MistakeLog, traced
 from xyro.wire.clock import Clock
+from xyro.wire.errors import TheirError
 from xyro.wire.messages import FetchOrder, Kind, PageReport
 
 
@@ -82,13 +84,23 @@ def report_of(
     )
 
 
-async def answer_of(clock: Clock, reading: Awaitable[Answer]) -> Answer:
-    """The answer of a fetcher; if it breaks its contract, `internal`: our mistake must not lose a page."""
-    try:
-        answer = await reading
-    except Exception as error:
-        wall = clock.time()
-        return Answer(wall, wall, error="internal", detail=repr(error))
-    if answer.error and answer.error not in POLICIES:
-        answer.error, answer.detail = "internal", f"a failure class without policy: {answer.error}"
-    return answer
+class GuardedReads:
+    """Awaits a fetcher's answers."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._mistakes = MistakeLog(clock)
+
+    async def answer(self, url: str, reading: Awaitable[Answer]) -> Answer:
+        """The answer of a fetcher; if it breaks its contract, `internal`: our mistake must not lose a page."""
+        try:
+            answer = await reading
+        except Exception as error:
+            wall = self._clock.time()
+            detail = error.detail if isinstance(error, TheirError) else traced(error)
+            answer = Answer(wall, wall, error=INTERNAL, detail=detail)
+        if answer.error and answer.error not in POLICIES:
+            answer.error, answer.detail = INTERNAL, f"a failure class without policy: {answer.error}"
+        if answer.error == INTERNAL:
+            self._mistakes.note(url, answer.detail)
+        return answer

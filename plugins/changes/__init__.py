@@ -6,6 +6,7 @@
     cursors.py          positions of readers, and epochs: a copy of the data begins one
     change_messages.py  what readers ask partitions
     change_stream.py    one reader of all partitions             change_filter.py   conditions: `importance > 2 and ...`
+    changed_texts.py    what part of a page's text a change is, and its words, where texts are kept
     sinks.py            delivers changes, each sink at its own pace
     sink_targets.py     files, webhooks, commands                sink_files.py      files that are rolled and cut back
     broker_targets.py   NATS and Kafka

@@ -14,14 +14,15 @@ import fnmatch
 import operator
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from xyro.wire.errors import InputError
 
 Line = Mapping[str, Any]
-Condition = Callable[[Line], bool]
+Term = Callable[[Line], bool]
 TEXTS = ("change", "url", "host", "signature_old", "signature", "location", "time", "modified", "refused")
-NUMBERS = ("partition", "epoch", "number", "page", "importance", "rate", "stale", "status")
+NUMBERS = ("partition", "epoch", "number", "page", "importance", "rate", "stale", "status", "text_changed")
 LONGEST = 4096
 """characters of a condition"""
 DEEPEST = 32
@@ -41,6 +42,17 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Tells whether a change fits. `fields`: those that it looks at."""
+
+    fits: Term
+    fields: frozenset[str]
+
+    def __call__(self, line: Line) -> bool:
+        return self.fits(line)
+
+
 def change_filter(text: str) -> Condition | None:
     """The condition of a text; None for an empty one. InputError: it cannot be understood, with the place."""
     if not text.strip():
@@ -51,7 +63,7 @@ def change_filter(text: str) -> Condition | None:
     condition = parser.either(0)
     if parser.token is not None:
         raise parser.error("`and` or `or`")
-    return condition
+    return Condition(condition, frozenset(parser.fields))
 
 
 class _Parser:
@@ -61,6 +73,7 @@ class _Parser:
         self.text = text
         self.place = self.start = 0
         self.token: tuple[str, Any] | None = None
+        self.fields: set[str] = set()
         self.advance()
 
     def error(self, wanted: str) -> InputError:
@@ -91,19 +104,19 @@ class _Parser:
         self.advance()
         return True
 
-    def either(self, depth: int) -> Condition:
+    def either(self, depth: int) -> Term:
         terms = [self.both(depth)]
         while self.accept("or"):
             terms.append(self.both(depth))
         return terms[0] if len(terms) == 1 else lambda line: any(term(line) for term in terms)
 
-    def both(self, depth: int) -> Condition:
+    def both(self, depth: int) -> Term:
         terms = [self.term(depth)]
         while self.accept("and"):
             terms.append(self.term(depth))
         return terms[0] if len(terms) == 1 else lambda line: all(term(line) for term in terms)
 
-    def term(self, depth: int) -> Condition:
+    def term(self, depth: int) -> Term:
         if depth > DEEPEST:
             raise self.error(f"at most {DEEPEST} parentheses inside each other")
         if self.accept("not"):
@@ -116,10 +129,11 @@ class _Parser:
             return inner
         return self.comparison()
 
-    def comparison(self) -> Condition:
+    def comparison(self) -> Term:
         kind, field = self.token or ("", "")
         if kind != "word" or field not in (*TEXTS, *NUMBERS):
             raise self.error(f"one of {', '.join((*TEXTS, *NUMBERS))}")
+        self.fields.add(field)
         self.advance()
         _, sign = self.token or ("", "")
         if sign not in (*_COMPARE, "!="):

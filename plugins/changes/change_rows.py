@@ -111,6 +111,8 @@ def change_line(partition: int, number: int, row: ChangeRow, cursor: str, stale:
         "importance": round(row.importance, 6),
         "rate": round(row.rate, 6),
         "stale": stale,
+        "text_changed": None,
+        "text_diff": None,
         "status": row.status or None,
         "location": row.target or None,
         "modified": stamp(row.modified),

@@ -6,18 +6,21 @@ behind it.
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xyro.plugins.changes.change_messages import FindChange, ReadChanges
 from xyro.plugins.changes.change_rows import ChangeKind, ChangeRow, change_line, gap_line, stale_change, unpack_change
+from xyro.plugins.changes.changed_texts import ChangedTexts
 from xyro.plugins.changes.cursors import UNREAD, Position, decode_cursor, encode_cursor
 from xyro.plugins.changes.stored_changes import KEY, ChangeStretch, StreamState, find_position, read_stretch
+from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError
+from xyro.wire.moments import moment
 
 if TYPE_CHECKING:
     from xyro.plugins.changes.change_filter import Condition
@@ -33,6 +36,8 @@ Read = Callable[[int, Position, int], Awaitable[ChangeStretch]]
 """(partition, position, bytes) -> what comes next there"""
 Find = Callable[[int, float], Awaitable[Position]]
 """(partition, time) -> the position before it"""
+Changes = Sequence[tuple[Line, ChangeRow]]
+Fill = Callable[[Changes], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +47,16 @@ class ChangeSource:
     partitions: int
     read: Read
     find: Find
+    fill: Fill | None = None
+    """adds what changed of the texts; None: nobody asks"""
 
     @classmethod
-    def of_commands(cls, commands: CommandSender, clock: Clock) -> ChangeSource:
+    def of_commands(cls, commands: CommandSender, clock: Clock, texts: ChangedTexts) -> ChangeSource:
         """The changes of a running crawl, which is asked by messages."""
+
+        async def fill(changes: Changes) -> None:
+            if changes:
+                await asyncio.to_thread(texts.fill, changes)
 
         async def read(partition: int, position: Position, size: int) -> ChangeStretch:
             plain = tuple(number for pair in position.lineage for number in pair)
@@ -59,11 +70,17 @@ class ChangeSource:
             number, lineage = await commands.send(partition, partial(FindChange, time=time))
             return Position(number, tuple((epoch, base) for epoch, base in lineage))
 
-        return cls(commands.partitions, read, find)
+        return cls(commands.partitions, read, find, fill)
 
     @classmethod
-    def of_views(cls, views: Sequence[View], states: Sequence[StreamState]) -> ChangeSource:
+    def of_views(
+        cls, views: Sequence[View], states: Sequence[StreamState], texts: ChangedTexts | None = None
+    ) -> ChangeSource:
         """The changes of a crawl that stands still: of each partition, with the ends of its stream."""
+
+        async def fill(changes: Changes) -> None:
+            if texts is not None:
+                texts.fill(changes)
 
         def stale(view: View, change: ChangeRow) -> float | None:
             page = change.page
@@ -76,17 +93,19 @@ class ChangeSource:
         async def find(partition: int, time: float) -> Position:
             return find_position(views[partition].store.get, states[partition], time)
 
-        return cls(len(views), read, find)
+        return cls(len(views), read, find, fill)
 
     @classmethod
     def of_stopped(cls, views: Views) -> ChangeSource | None:
         """The changes of a stopped crawl; None where it records none."""
         stored = [view.frontier.hooks.stored.get(KEY) for view in views.views]
-        return cls.of_views(views.views, [StreamState.load(state or {}) for state in stored]) if all(stored) else None
+        texts = ChangedTexts.of_crawl(views.settings, views.views[0].partition.directory.parent)
+        states = [StreamState.load(state or {}) for state in stored]
+        return cls.of_views(views.views, states, texts) if all(stored) else None
 
     async def position(self, since: str) -> list[Position]:
         """The positions that `--since` names. InputError: it is neither empty, `now`, a time nor a cursor."""
-        time = math.inf if since == "now" else time_of(since)
+        time = math.inf if since == "now" else moment(since, SystemClock().time())
         if time is not None:
             return [await self.find(partition, time) for partition in range(self.partitions)]
         return decode_cursor(since, self.partitions) if since else [UNREAD] * self.partitions
@@ -99,17 +118,6 @@ async def read_all(source: ChangeSource, since: str, where: Condition | None) ->
     while stream.advanced:
         lines += await stream.read()
     return lines
-
-
-def time_of(text: str) -> float | None:
-    """Seconds since 1970 of a date or a time (UTC where it names no zone); None where the text is none."""
-    if not text[:1].isdigit():
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 class ChangeStream:
@@ -144,22 +152,33 @@ class ChangeStream:
             before = self.positions[partition].number
             stretch = await self.source.read(partition, self.positions[partition], size)
             self.last[partition] = stretch.last
-            lines += self._lines(partition, stretch)
+            lines += await self._lines(partition, stretch)
             self.positions[partition] = stretch.position(stretch.number)
             self.advanced = self.advanced or stretch.number != before
         return lines
 
-    def _lines(self, partition: int, stretch: ChangeStretch) -> Iterator[Line]:
+    async def _lines(self, partition: int, stretch: ChangeStretch) -> list[Line]:
+        where, fill = self._where, self.source.fill
+        changes = [
+            (change_line(partition, number, row := unpack_change(packed), "", stale), row)
+            for number, packed, stale in stretch.rows
+        ]
+        first = where is not None and "text_changed" in where.fields
+        if fill is not None and first:
+            await fill(changes)
+        if where is not None:
+            changes = [(line, row) for line, row in changes if row.kind is ChangeKind.UNRECORDED or where(line)]
+        if fill is not None and not first:
+            await fill(changes)
+        lines: list[Line] = []
         if stretch.gap is not None:
-            first, last, epoch, last_epoch = stretch.gap
-            gap = {"first_epoch": epoch, "first": first, "last_epoch": last_epoch, "last": last}
-            yield gap_line(partition, gap, self._cursor(partition, stretch, last))
-        for number, packed, stale in stretch.rows:
-            row = unpack_change(packed)
-            line = change_line(partition, number, row, "", stale)
-            if self._where is None or row.kind is ChangeKind.UNRECORDED or self._where(line):
-                line["cursor"] = self._cursor(partition, stretch, number)
-                yield line
+            left, last, epoch, last_epoch = stretch.gap
+            gap = {"first_epoch": epoch, "first": left, "last_epoch": last_epoch, "last": last}
+            lines.append(gap_line(partition, gap, self._cursor(partition, stretch, last)))
+        for line, _ in changes:
+            line["cursor"] = self._cursor(partition, stretch, line["number"])
+            lines.append(line)
+        return lines
 
     def _cursor(self, partition: int, stretch: ChangeStretch, number: int) -> str:
         self.positions[partition] = stretch.position(number)

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from xyro.plugins.changes.change_filter import change_filter
 from xyro.plugins.changes.change_stream import ChangeSource, ChangeStream
+from xyro.plugins.changes.changed_texts import ChangedTexts
 from xyro.plugins.changes.sink_targets import json_lines
 from xyro.plugins.changes.stored_changes import KEY
 from xyro.wire.errors import InputError
@@ -48,7 +49,8 @@ class _ChangeRoutes:
         if self._readers >= AT_ONCE:
             raise InputError(f"{AT_ONCE} readers follow the changes: try again later")
         where = change_filter(request.query.get("where", ""))
-        source = ChangeSource.of_commands(self.node.services.commands, self.node.clock)
+        texts = ChangedTexts.of_crawl(self.node.settings, self.node.data.path)
+        source = ChangeSource.of_commands(self.node.services.commands, self.node.clock, texts)
         stream = ChangeStream(source, await source.position(request.query.get("since", "")), where)
         lines = await stream.read()  # a cursor of another crawl is refused before anything is answered
         self._readers += 1

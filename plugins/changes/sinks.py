@@ -25,6 +25,7 @@ from xyro.plugins.changes.change_filter import change_filter
 from xyro.plugins.changes.change_messages import StoreSink
 from xyro.plugins.changes.change_rows import SinkRow, unpack_sink
 from xyro.plugins.changes.change_stream import ChangeSource, ChangeStream
+from xyro.plugins.changes.changed_texts import ChangedTexts
 from xyro.plugins.changes.cursors import decode_cursor
 from xyro.plugins.changes.sink_files import SinkFiles
 from xyro.plugins.changes.sink_targets import (
@@ -67,9 +68,10 @@ class Sinks:
     def __init__(self, frontier: Frontier, services: Services, tables: Sequence[SinkTable]) -> None:
         self._frontier = frontier
         self._partition = frontier.partition
-        folder = frontier.partition.directory.parent / FOLDER
+        data = frontier.partition.directory.parent
+        folder, texts = data / FOLDER, ChangedTexts.of_crawl(frontier.settings, data)
         self.deliveries = [
-            SinkDelivery(table, services, SinkFiles(folder, f"{table.name}.dead", table.roll, DEAD_FILES))
+            SinkDelivery(table, services, texts, SinkFiles(folder, f"{table.name}.dead", table.roll, DEAD_FILES))
             for table in tables
         ]
         frontier.hooks.recover.append(self._recover)
@@ -99,12 +101,13 @@ class Sinks:
 class SinkDelivery:
     """One sink: `row` is what is on disk of it."""
 
-    def __init__(self, table: SinkTable, services: Services, dead_letters: SinkFiles) -> None:
+    def __init__(self, table: SinkTable, services: Services, texts: ChangedTexts, dead_letters: SinkFiles) -> None:
         """InputError: its condition cannot be understood."""
         self.table = table
         self.row = SinkRow("")
         self._services = services
         self._clock = services.clock
+        self._texts = texts
         self._dead = dead_letters
         self._target: SinkTarget = target_of(table, services)
         self._where = change_filter(table.where)
@@ -113,6 +116,8 @@ class SinkDelivery:
         """read and not delivered: filled by `_batch`, emptied by `_deliver`, bounded by one read of the stream"""
         self._under_way: tuple[Sequence[Line], asyncio.Future[DeliveryOutcome]] | None = None
         """of these changes no position is stored yet"""
+        self._begun = 0.0
+        """when the delivery under way began (monotonic)"""
         self._stored_at = 0.0
         self.error = ""
         self.failures = 0
@@ -134,6 +139,7 @@ class SinkDelivery:
             "dead_letters": str(self._dead.path(row.dead_file)) if row.dead else None,
             "failures": self.failures,
             "error": self.error or None,
+            "delivers_s": round(self._clock.monotonic() - self._begun, 1) if self._under_way is not None else None,
             "last": stamp(self.last),
         }
 
@@ -171,7 +177,7 @@ class SinkDelivery:
     async def _begin(self) -> ChangeStream:
         """Take up its position; a new sink begins with the oldest change that is stored."""
         await self._open()
-        source = ChangeSource.of_commands(self._services.commands, self._services.clock)
+        source = ChangeSource.of_commands(self._services.commands, self._services.clock, self._texts)
         try:
             if self.row.cursor:
                 stream = ChangeStream(source, await source.position(self.row.cursor), self._where)
@@ -223,7 +229,7 @@ class SinkDelivery:
         refusals = 0
         while lines:
             delivery = asyncio.ensure_future(self._target.deliver(lines))
-            self._under_way = lines, delivery
+            self._under_way, self._begun = (lines, delivery), self._clock.monotonic()
             outcome = await asyncio.shield(delivery)
             if count := _count_taken(outcome, lines):
                 await self._note(lines[:count])

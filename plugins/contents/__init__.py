@@ -8,7 +8,6 @@
     routes.py            the same of a running process, over HTTP
     cluster_contents.py  the same of all nodes of a cluster
     text_folder.py       the latest text of each page as a file, brought up to date; page_paths.py: their names
-    word_diff.py         what changed between two texts, by words
     kept_texts.py        versions of a page's text, and what changed, for the dashboard
     contents_rebuild.py  makes the index of what is kept anew
     contents_report.py   what is kept, for `xyro status`

@@ -10,19 +10,20 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fastwarc.warc import WarcRecord
 
 from xyro.body import whole_body
-from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of
-from xyro.packed_text import unpacked
+from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of, unpacked_text
 from xyro.plugins.contents.page_standing import kept_stale
 from xyro.service.views.staleness import REPLACED
+from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError, MachineError, TheirError
 from xyro.wire.ids import PageId, first_id, owner_of
+from xyro.wire.moments import FORMS
+from xyro.wire.moments import moment as moment_of
 from xyro.wire.text import stamp
 from xyro.wire.uses import names_of
 
@@ -82,7 +83,10 @@ class ContentsView:
     def text(self, version: PageVersion) -> dict[str, str]:
         """{"text", "markdown"} of a version. InputError: its text is not kept."""
         if version.text is None:
-            raise InputError("its text is not kept; [keep] text = true keeps it from the next read on")
+            raise InputError(
+                "its text is not kept: since [keep] text is on no read brought a page of HTML; "
+                "`xyro why URL` tells what they brought"
+            )
         row = self._index.execute("SELECT packed FROM bodies WHERE digest = ?", (version.text.digest,)).fetchone()
         if row is None:
             raise MachineError(
@@ -205,7 +209,8 @@ class ContentsView:
 
     def _rows(self, query: str, values: tuple[float, ...]) -> Iterator[tuple[Any, ...]]:
         try:
-            yield from self._index.execute(query, values)
+            found = self._index.execute(query, values)
+            yield from iter(found.fetchone, None)  # the cursor itself would be closed at the end, after the index
         except sqlite3.OperationalError as error:
             raise MachineError(f"{self._directory}: {error}: mend the disk") from error
 
@@ -247,20 +252,8 @@ def described(
         }
 
 
-def unpacked_text(packed: bytes) -> dict[str, str]:
-    """{"text", "markdown"} as a reader packed them."""
-    try:
-        return unpacked(packed)
-    except ValueError as error:
-        raise MachineError(
-            f"a text is damaged ({error}): move the index away, a new one begins with later reads"
-        ) from error
-
-
-def seconds_of(moment: str) -> float:
-    """Seconds since 1970 of a date or time (RFC 3339; UTC where it names no zone). InputError: it is none."""
-    try:
-        found = datetime.fromisoformat(moment)
-    except ValueError:
-        raise InputError(f"{moment}: expected a time such as 2026-11-22 or 2026-11-22T10:30:00Z") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+def seconds_of(text: str) -> float:
+    """Seconds since 1970 of a moment (wire/moments.py). InputError: it is none."""
+    if (found := moment_of(text, SystemClock().time())) is None:
+        raise InputError(f"{text}: expected {FORMS}")
+    return found

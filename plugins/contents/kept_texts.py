@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from xyro.plugins.contents.contents_view import ContentsView
-from xyro.plugins.contents.word_diff import word_diff
 from xyro.wire.errors import InputError
+from xyro.wire.word_diff import word_diff
 
 MOST_VERSIONS, MOST_CHANGES = 50, 200
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from xyro.contents_index import unpacked_text
 from xyro.metadata.visits import GONE
-from xyro.plugins.contents.contents_view import unpacked_text
 from xyro.plugins.contents.page_paths import page_path
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import PageId

@@ -118,7 +118,8 @@ class DashboardRoutes:
             return http_json.answer([])
         with await self._node.views() as views:
             rows = [row async for row in unhurried(views.hosts()) if wanted in row["host"]]
-        first = nlargest(MOST_HOSTS, rows, key=ORDERS[by])
+        crawled = (row for row in rows if row["in_scope"] or row["held"])
+        first = nlargest(MOST_HOSTS, crawled, key=ORDERS[by])
         return http_json.answer([{**row, "delay": self._delay(row["host"])} for row in first])
 
     def _delay(self, host: str) -> float:

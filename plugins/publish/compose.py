@@ -18,6 +18,7 @@ from xyro.plugins.publish.notice_pages import READABLE
 from xyro.plugins.publish.publication_rows import changes, present
 from xyro.plugins.publish.stored_rows import SubscriptionRow
 from xyro.service.node.page_questions import AT_ONCE
+from xyro.service.views.staleness import stale_of
 from xyro.wire.ids import PageId
 from xyro.wire.text import stamp
 
@@ -52,6 +53,7 @@ async def compose(
 ) -> Notice:
     """The next notice of a subscription. due: when it is; since: when its pages began to be refreshed for it."""
     described, missed, seen, changed = list[str](), list[PageId](), dict[PageId, bytes](), 0
+    now = services.clock.time()
     for first in range(0, len(pages), AT_ONCE):
         for page, url, state, stored in await services.pages.describe(pages[first : first + AT_ONCE]):
             if state not in READABLE and page not in row.seen:
@@ -63,7 +65,8 @@ async def compose(
             seen[page] = present(stored)
             became = changes(stored, row.seen.get(page))
             changed += became["changed"]
-            described.append(json.dumps({"url": url, **became, "refreshed": fresh}))
+            stale = stale_of(state, stored, now)
+            described.append(json.dumps({"url": url, **became, "refreshed": fresh, "stale": stale}))
     digest = hashlib.sha1(msgspec.msgpack.encode(sorted(seen.items())), usedforsecurity=False).digest()
     last = max(row.numbered, row.sequence)
     name = last if row.tried == digest else last + 1
@@ -73,7 +76,7 @@ async def compose(
             "notice": name,
             "target": row.target,
             "since": stamp(row.told_at or row.made),
-            "at": stamp(services.clock.time()),
+            "at": stamp(now),
             "due": stamp(due),
             "in_time": not missed,
             "changed": changed,

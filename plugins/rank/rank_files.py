@@ -105,8 +105,8 @@ class RankFileReader:
 
 class RankFiles:
     """A crawl's pages and links in files. Pages 0..n-1: `state`, `kind` uint8[n], `importance` float64[n], mean 1 over
-    those
-    known, `urls`; `rows` gives the links. `numbers[p]`: the page of each entry of partition p (int32 or int64)."""
+    those known, `stale` float32[n] (NaN: none), `urls`; `rows` gives the links. `numbers[p]`: the page of each entry of
+    partition p (int32 or int64)."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ class RankFiles:
     def _settle(self, pages: _Pages) -> _Links:
         """All pages are there: number them."""
         self.numbers, self.own = pages.numbers(), pages.own
-        self.state, self.kind, self.importance = (column.mapped() for column in pages.columns)
+        self.state, self.kind, self.importance, self.stale = (column.mapped() for column in pages.columns)
         self.urls = pages.urls.reader()
         links = _Links(self.folder, self.numbers, self.state)
         self._open.callback(links.close)
@@ -185,7 +185,7 @@ class _Pages:
         self.sizes: dict[int, int] = {}
         """entries of each partition, in the order in which they come"""
         self.columns = [Column(folder / "state", np.uint8), Column(folder / "kind", np.uint8)]
-        self.columns.append(Column(folder / "importance", np.float64))
+        self.columns += [Column(folder / "importance", np.float64), Column(folder / "stale", np.float32)]
         self.urls, self.foreign = Texts(folder, "urls"), Texts(folder, "foreign")
         self.prints = Column(folder / "prints", np.uint64)
         self._numbers: dict[int, Column] = {}
@@ -205,7 +205,7 @@ class _Pages:
         came = len(self.sizes) == self.partitions
         return not came or any(self._numbers[number].size < size for number, size in self.sizes.items())
 
-    def put(self, partition: int, state: bytes, kind: bytes, importance: bytes, urls: list[str]) -> None:
+    def put(self, partition: int, state: bytes, kind: bytes, importance: bytes, stale: bytes, urls: list[str]) -> None:
         """Entries of a partition: pages of its own are numbered on, those of others wait for their owners."""
         states = np.frombuffer(state, np.uint8)
         own = states != State.FOREIGN
@@ -214,6 +214,7 @@ class _Pages:
         self.columns[0].put(states[own])
         self.columns[1].put(np.frombuffer(kind, np.uint8)[own])
         self.columns[2].put(np.frombuffer(importance, "<f8")[own] / self.mean)
+        self.columns[3].put(np.frombuffer(stale, "<f4")[own])
         self._numbers[partition].put(np.where(own, first + np.cumsum(own) - 1, _NEW))
         mine = [url for url, here in zip(urls, own.tolist(), strict=True) if here]
         self.urls.put(mine)
@@ -247,7 +248,7 @@ class _Pages:
         return settled
 
     def _append(self, urls: list[str]) -> None:
-        for column, value in zip(self.columns, (int(State.UNREAD), 0, 0.0), strict=True):
+        for column, value in zip(self.columns, (int(State.UNREAD), 0, 0.0, np.nan), strict=True):
             column.put(np.full(len(urls), value))
         self.urls.put(urls)
 

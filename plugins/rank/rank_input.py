@@ -3,14 +3,14 @@
     ["head", {"partitions", "sizes", "damping", "mean", "links", "plain"}]
                                         partitions: of the whole crawl; sizes: (number, entries) of each that is here;
                                         plain: its importance is to be PageRank
-    ["pages", partition, state, kind, importance, [URL, ...]]              some entries, in the order of their numbers
+    ["pages", partition, state, kind, importance, stale, [URL, ...]]       some entries, in the order of their numbers
     ["links", partition, sources, counts, children]                        some rows of Link-Data
     ["end"]                                                                without it the answer was cut short
     ["fault", sentence]                                                    in its place: why
 
 All pages come before all links. Columns are bytes of little-endian arrays: uint8 state and kind, float64 importance,
-uint32 sources, counts and children (local numbers of the partition). One View, so one commit boundary of a process. The
-stream of a cluster is those of its nodes, one after the other.
+float32 stale (NaN: none), uint32 sources, counts and children (local numbers of the partition). One View, so one commit
+boundary of a process. The stream of a cluster is those of its nodes, one after the other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ import numpy as np
 
 from xyro.configs.schema import Settings
 from xyro.metadata import rows
+from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import KIND_MASK, KIND_SHIFT
+from xyro.service.views.staleness import stale_of_many
 from xyro.service.views.views import View, Views
 from xyro.wire.errors import InputError, MachineError
 
@@ -73,6 +75,8 @@ def packed_piece(piece: Piece) -> bytes:
 
 def _pages(view: View) -> Iterator[Piece]:
     stored = view.store.scan(rows.MAP.prefix)
+    reads = ((rows.REFRESH.split(key), row) for key, row in view.store.scan(rows.REFRESH.prefix))
+    read, row = next(reads, (view.n, b""))
     kind = ((view.flags & KIND_MASK) >> KIND_SHIFT).astype(np.uint8)
     for low in range(0, view.n, PAGES):
         part = slice(low, min(low + PAGES, view.n))
@@ -80,7 +84,13 @@ def _pages(view: View) -> Iterator[Piece]:
         if [rows.MAP.split(key) for key, _ in found] != list(range(low, part.stop)):
             raise MachineError(f"damaged store: Map-Data lacks pages of {low}..{part.stop - 1}: restore a copy")
         urls = [rows.unpack_map(row) for _, row in found]
-        yield [view.state[part].tobytes(), kind[part].tobytes(), view.importance_of(part).astype("<f8").tobytes(), urls]
+        visits: dict[int, RefreshRow] = {}
+        while read < part.stop:
+            visits[read - low] = rows.unpack_refresh(row)
+            read, row = next(reads, (view.n, b""))
+        stale = stale_of_many(view.state[part], visits, view.now)
+        columns = view.state[part], kind[part], view.importance_of(part).astype("<f8"), stale.astype("<f4")
+        yield [*(column.tobytes() for column in columns), urls]
 
 
 def _rows(view: View) -> Iterator[Piece]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,13 +34,14 @@ def _best(ranked: Ranking, limit: int | None) -> Iterator[int]:
 
 
 def _row(ranked: Ranking, place: int) -> dict[str, Any]:
-    kind = Kind(int(ranked.files.kind[place]))
+    kind, stale = Kind(int(ranked.files.kind[place])), float(ranked.files.stale[place])
     return {
         "url": ranked.files.urls[place],
         "rank": _short(ranked.rank[place]),
         "importance": _short(ranked.files.importance[place]),
         "interest": None if ranked.interest is None else _short(ranked.interest[place]),
         "kind": None if kind is Kind.UNKNOWN else kind.name,
+        "stale": None if math.isnan(stale) else round(stale, 6),
     }
 
 

@@ -82,7 +82,7 @@ MOST_URLS = 10_000
 AT_ONCE = 500
 """URLs that are looked at and submitted between two turns of the event loop: 20 us each, and as much in the group"""
 MOST_ROWS = 100_000
-ORDERS = ("importance", "cash", "stale", "rising", "site")
+ORDERS = ("importance", "read", "cash", "stale", "rising", "site")
 SHUTDOWN = 2.0
 """seconds that requests under way have to end when the process stops"""
 PATIENCE = 20.0

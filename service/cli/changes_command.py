@@ -24,7 +24,12 @@ TICK = 0.25
 @click.command(short_help="Print changes as JSON lines, from a cursor on.")
 @with_place
 @click.option("--follow", is_flag=True, help="Go on: print changes as they come, over restarts of the crawl.")
-@click.option("--since", default="", metavar="CURSOR|TIME", help="Begin behind a line's cursor, at a time, or `now`.")
+@click.option(
+    "--since",
+    default="",
+    metavar="CURSOR|TIME",
+    help="Begin behind a line's cursor, at a time (2026-11-22, 1d, yesterday), or `now`.",
+)
 @click.option(
     "--where", default="", metavar="CONDITION", help="Only these: 'importance > 2 and host = \"example.org\"'."
 )

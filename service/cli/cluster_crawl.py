@@ -57,7 +57,7 @@ def crawl_cluster(
     }
     for absence in report["missing"]:
         tell(absence, err=True)
-    best = [] if last.missing else remote.get("/top", n=10, by="importance")
+    best = [] if last.missing else remote.get("/top", n=10, by="read")
     fruitless = FRUITLESS if accepted and len(failed) == len(accepted) else 0
     return report, best, 3 if last.missing else 1 if refused else fruitless
 

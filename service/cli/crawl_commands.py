@@ -86,7 +86,8 @@ def tell_end(report: dict[str, Any], best: Sequence[dict[str, Any]], as_json: bo
     if as_json:
         click.echo(json.dumps(report))
     else:
-        tell(f"{sentence(report)}\n{pages_table(best, 'importance', terminal_width())}")
+        table = f"\n{pages_table(best, 'importance', terminal_width())}" if best else ""
+        tell(sentence(report) + table)
 
 
 _OF_CLUSTER = ("seed_file", "max_pages", "max_seconds", "refresh", "join", "ca", "verbose", "quiet")

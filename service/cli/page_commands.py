@@ -143,8 +143,8 @@ def versions(url: str, place: CrawlPlace, as_json: bool) -> None:
 @as_json_too
 def diff(url: str, place: CrawlPlace, old: int | None, new: int | None, as_json: bool) -> None:
     """Show the words of a page's text that changed between two versions: [-removed-] {+added+}."""
-    from xyro.plugins.contents.word_diff import diff_line, word_diff
     from xyro.wire.errors import InputError
+    from xyro.wire.word_diff import diff_line, word_diff
 
     with contents_of(place) as view:
         found = _page(view, url)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import click
@@ -11,7 +13,7 @@ from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, tell
 from xyro.service.cli.stopped_crawl import exported, stopped_crawl
 from xyro.wire.errors import InputError
-from xyro.wire.text import figure
+from xyro.wire.text import counted, figure
 
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 JUST = 0.05
@@ -94,18 +96,39 @@ def _rate_line(ratio: float) -> str:
     return f"changes came {often} as often as the estimated rates say; the freshness is corrected by that"
 
 
+def _gives(row: dict[str, Any]) -> tuple[float, ...]:
+    """Freshness, changes missed and pages given up: what a bandwidth gives, as far as it matters."""
+    return round(row["freshness"], 3), round(row["obsolescence"] or 0.0, 2), round(row["never_read"], 3)
+
+
+def _rows_of(forecast: dict[str, Any]) -> Iterator[str]:
+    """A line a policy and bandwidth; of those of a policy that give the same, the cheapest, and a line that says so."""
+    for policy, group in groupby(forecast["rows"], key=lambda row: row["policy"]):
+        rows = list(group)
+        for place, row in enumerate(rows):
+            if place and _gives(row) == _gives(rows[place - 1]):
+                continue
+            missed = "-" if row["obsolescence"] is None else figure(row["obsolescence"])
+            reads = "not reached" if row["reads_per_day"] is None else _daily(row["reads_per_day"])
+            share = "-" if row["share_per_day"] is None else f"{row['share_per_day']:,.1%}"
+            given_up = f"{row['never_read']:8.1%}"
+            yield f"{policy:13}  {reads:>12}  {share:>8}  {row['freshness']:6.1%}  {missed:>14}  {given_up}"
+        if len(rows) > 1 and _gives(rows[-1]) == _gives(rows[-2]):
+            yield "more bandwidth would change nothing: so seldom do these pages change"
+
+
+def _daily(reads: float) -> str:
+    """A number of reads a day."""
+    return f"{reads:,.0f}" if reads >= 100.0 else figure(reads)
+
+
 def plan_table(forecast: dict[str, Any]) -> str:
     """For people: a line a policy and bandwidth."""
     lines = [
-        f"{'policy':13}  {'reads/day':>12}  {'of pages':>8}  {'fresh':>6}  {'changes missed':>14}  {'given up':>8}"
+        f"{'policy':13}  {'reads/day':>12}  {'of pages':>8}  {'fresh':>6}  {'changes missed':>14}  {'given up':>8}",
+        *_rows_of(forecast),
+        f"over {counted(forecast['pages'], 'refreshed page')}, each weighed by its importance",
     ]
-    for row in forecast["rows"]:
-        reads = "not reached" if row["reads_per_day"] is None else f"{row['reads_per_day']:,.0f}"
-        share = "-" if row["share_per_day"] is None else f"{row['share_per_day']:,.1%}"
-        given_up = f"{row['never_read']:8.1%}"
-        missed = "-" if row["obsolescence"] is None else figure(row["obsolescence"])
-        lines.append(f"{row['policy']:13}  {reads:>12}  {share:>8}  {row['freshness']:6.1%}  {missed:>14}  {given_up}")
-    lines.append(f"over {forecast['pages']:,} refreshed pages, each weighed by its importance")
     lines.append(_rate_line(forecast["changes_over_rates"]))
     proposed = forecast["proposed"]
     if proposed is None:
@@ -117,7 +140,7 @@ def plan_table(forecast: dict[str, Any]) -> str:
     else:
         reason = "twice as much would add less than a point" if forecast["target"] is None else "the target is reached"
         lines.append(
-            f'proposed: [refresh] bandwidth = "{proposed["reads_per_day"]:.0f}/day" '
+            f'proposed: [refresh] bandwidth = "{max(proposed["reads_per_day"], 1.0):.0f}/day" '
             f"({proposed['freshness']:.1%} fresh; {reason})"
         )
     return "\n".join(lines)

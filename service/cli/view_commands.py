@@ -66,15 +66,20 @@ def status(place: CrawlPlace, check: bool, as_json: bool) -> None:
 @click.command(short_help="Show the first pages or sites.")
 @with_place
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
-@click.option("--by", type=click.Choice(["importance", "cash", "stale", "rising", "site"]), default="importance",
-              help="Order [importance].")  # fmt: skip
+@click.option(
+    "--by",
+    type=click.Choice(["importance", "read", "cash", "stale", "rising", "site"]),
+    default="importance",
+    help="Order [importance].",
+)
 @click.option("--level", type=click.Choice(["host", "domain"]), default="host", help="What a site is [host].")
 @as_json_too
 def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> None:
     """Show the first pages by importance, cash, staleness or growth, or the first sites.
 
-    Staleness is importance x the number of changes that were probably missed since the last read. Rising pages grew
-    more than chance explains. Sites are ranked by the links between them (--level: hosts, or registrable domains).
+    All known pages have an importance; "read" leaves out those that were never read. Staleness is importance x the
+    number of changes that were probably missed since the last read. Rising pages grew more than chance explains. Sites
+    are ranked by the links between them (--level: hosts, or registrable domains).
     """
     from xyro.wire.clock import SystemClock
 
@@ -89,7 +94,7 @@ def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> No
         return
     from xyro.service.views.text_tables import pages_table
 
-    tell(pages_table(rows, by, terminal_width()))
+    tell(pages_table(rows, "importance" if by == "read" else by, terminal_width()))
 
 
 @click.command(short_help="Explain what is known of URL, and its next read.")
@@ -97,7 +102,7 @@ def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> No
 @with_place
 @as_json_too
 def why(url: str, place: CrawlPlace, as_json: bool) -> None:
-    """Explain what is known of URL, and what decides when it is read next."""
+    """Explain what is known of URL, and what decides when it is read next, in sentences; --json: with all values."""
     from xyro.wire.clock import SystemClock
     from xyro.wire.urls import canonical
 
@@ -117,11 +122,10 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(explanation))
         return
-    from xyro.service.views.text_tables import explained_fields, field_lines, wrapped
+    from xyro.service.views.text_tables import wrapped
 
-    because, width = explanation.pop("because"), terminal_width()
-    sentences = wrapped(because, width) if width else "\n".join(printable(sentence, 1000) for sentence in because)
-    tell(f"{sentences}\n{field_lines(explained_fields(explanation))}")
+    because, width = explanation["because"], terminal_width()
+    tell(wrapped(because, width) if width else "\n".join(printable(sentence, 1000) for sentence in because))
 
 
 @click.command(short_help="Write all pages, documents, links, hosts or texts.")
@@ -205,7 +209,7 @@ def export(
 def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
     """Show the hosts with most waiting links, then those with most orders.
 
-    orders: orders of unread pages of the host; unread: its unread pages now, and most: how many it may have; poor:
+    orders: reads of new pages ordered so far; unread: its unread pages now, and most: how many it may have; poor:
     pages of patterns that breed, which get 2 % of the reads in all; credit: new hosts that links of its domain may
     still introduce, and brought: those they did; waiting: links of its pages that wait for either limit; fails:
     failures of the host in a row. A line below says whether the host is paused or blocked, and which [[sites]] entry

@@ -35,6 +35,7 @@ from xyro.service.node.endpoint import Endpoint, Interface
 from xyro.service.node.guard_factory import check_contact, guard_of
 from xyro.service.node.node import Bounds, Node
 from xyro.service.node.progress import offer, show
+from xyro.service.node.reader_factory import check_options
 from xyro.service.node.reload import reload
 from xyro.service.node.seeds import failed_seeds, why_refused
 from xyro.service.node.services import NO_PLUGINS, PluginSet
@@ -93,6 +94,7 @@ def run(job: Job) -> Ended:
     seeds = list(dict.fromkeys(canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in job.seeds))
     guard = guard_of(settings.fetch)
     check_contact(settings.fetch, guard)
+    check_options(settings)
     if remote := run_file.Remote.find(job.data):
         raise InputError(
             f"{job.data}: in use by process {remote.pid}; `xyro submit URL --data {job.data}` hands it URLs, "

@@ -10,12 +10,10 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from xyro.wire.messages import PageReport
-from xyro.wire.text import printable
+from xyro.wire.text import LOG_FIELDS, printable
 from xyro.wire.urls import authority
 
 LONGEST = 4000
-FIELDS = "fields"
-"""attribute of a record (`extra`): what JSON has beside the text"""
 
 
 def set_up(level: str, form: str) -> None:
@@ -46,7 +44,7 @@ class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, object] = {"time": _time(record), "level": record.levelname.lower(), "from": record.name}
         fields["text"] = printable(record.getMessage(), LONGEST)
-        for name, value in getattr(record, FIELDS, {}).items():
+        for name, value in getattr(record, LOG_FIELDS, {}).items():
             fields[name] = printable(value, LONGEST) if isinstance(value, str) else value
         if trace := _trace(record):
             fields["trace"] = "\n".join(trace)
@@ -60,7 +58,7 @@ def log_reads(log: logging.Logger) -> Callable[[PageReport, object], None]:
         seconds = round(report.ended - report.started, 3)
         outcome = report.error or str(report.status)
         fields = {"event": "read", "host": authority(report.url), "url": report.url, "class": report.error or None}
-        extra = {FIELDS: {**fields, "status": report.status, "seconds": seconds}}
+        extra = {LOG_FIELDS: {**fields, "status": report.status, "seconds": seconds}}
         log.debug("read %s: %s, %.3f s", report.url, outcome, seconds, extra=extra)
 
     return note

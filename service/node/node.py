@@ -401,7 +401,7 @@ class Node:
         intact = all(loop.failed is None for loop in self.partition_loops)  # else rows of pages in memory are nowhere
         if self.frontiers and intact:
             with self.crawl_views.views(self.clock.time(), copied=False) as views:
-                self.best = await asyncio.to_thread(views.top, 10, "importance", self.clock.time())
+                self.best = await asyncio.to_thread(views.top, 10, "read", self.clock.time())
         await self.fetch_loop.reader.close()
         for close in self.services.closers:
             close()

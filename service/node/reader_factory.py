@@ -65,6 +65,13 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
     )
 
 
+def check_options(settings: Settings) -> None:
+    """InputError: they ask for what cannot be done here, which is said before a directory is made."""
+    options_of(settings, frozenset(), 0.0)
+    if settings.keep.text:
+        extractor_of(settings.keep.extractor)
+
+
 def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
     """Options of the archive of a crawl in the directory `data`, which is made here; None: nothing is kept. InputError:
     it cannot be made."""

@@ -58,6 +58,7 @@ def _work(node: Node) -> dict[str, Any]:
         "commit_waits": 0.0 if waits is None else round(node.clock.monotonic() - waits, 1),
         "disk_free": disk_free(node.data.path),
         "clock_step": round(node.recent.clock_step, 1),
+        "readers_lost": node.fetch_loop.reader.lost(TEN_MINUTES),
     }
 
 

@@ -139,7 +139,7 @@ COLUMNS: dict[str, dict[str, type]] = {
 }
 """columns of each table and their types; any may be null"""
 ANSWERS: dict[str, dict[str, type]] = {
-    "rank": {"url": str, "rank": float, "importance": float, "interest": float, "kind": str},
+    "rank": {"url": str, "rank": float, "importance": float, "interest": float, "kind": str, "stale": float},
 }
 """columns of results that are computed, not exported"""
 BINARY, TEXT = {"mode": "wb"}, {"mode": "w", "encoding": "utf-8", "newline": ""}

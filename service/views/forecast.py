@@ -23,7 +23,7 @@ from xyro.wire.errors import InputError
 
 USUAL = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """bandwidths shown where none is asked for: shares of the refreshed pages, a day"""
-LEAST_SHARE, MOST_SHARE = 1 / 128, 256.0
+LEAST_SHARE, MOST_SHARE = 1 / 128, 32_768.0
 """bounds of the bandwidth that is proposed, in shares of the refreshed pages, a day"""
 ENOUGH = 0.01
 """of freshness: twice the bandwidth for less gain is not worth it"""

@@ -18,6 +18,8 @@ from xyro.wire.text import counted
 
 LEAST_DISK = 1 << 30
 """bytes: below, a full disk is near; it ends a crawl in order, and the next start goes on"""
+LONG_DELIVERY = 60.0
+"""seconds after which a sink is told that has not taken a delivery yet: a webhook or a command has failed by then"""
 LONG_COMMIT = 10.0
 """seconds that a commit group waits for the disk: it takes milliseconds"""
 BUSY = 0.9
@@ -75,7 +77,12 @@ def _idle(status: Status) -> tuple[str, str]:
     if failed := status["states"].get("error", 0) * (not status["states"].get("read", 0)):
         return "queue", f"The queue is empty: {counted(failed, 'page')} failed, and no other is known."
     if status["reads"]:
-        return "queue", "The queue is empty: nothing is unread, and probably no page has changed yet."
+        rules = status.get("bounded_by", {}).get("refresh")
+        bounds = f" ({rules})" if rules else ""
+        return (
+            "queue",
+            f"The queue is empty: nothing is unread, and no page is due again yet{bounds}.",
+        )
     return "queue", "The queue is empty: no URL is known that may be read; `xyro submit URL` hands it some."
 
 
@@ -105,8 +112,10 @@ def _of_this_machine(status: Status) -> Iterator[tuple[str, str]]:
         moved = f"{'forward' if step > 0 else 'back'} by {abs(step):,.0f} s"
         yield "clock", f"This machine's clock was set {moved}: dates of reads are off by as much; let NTP keep it."
     recent = status.get("recent_errors", {})
-    if lost := recent.get("reader-lost", 0) + recent.get("poison", 0):
-        yield "reader", f"Reader processes ended: {counted(lost, 'read')} lost in ten minutes; the log says why."
+    lost, ended = recent.get("reader-lost", 0) + recent.get("poison", 0), work.get("readers_lost", 0)
+    if lost or ended:
+        times = f"{counted(ended, 'time')}, " if ended else ""
+        yield "reader", f"Reader processes ended: {times}{counted(lost, 'read')} lost in ten minutes; the log says why."
 
 
 def _of_sinks(status: Status) -> Iterator[tuple[str, str]]:
@@ -117,6 +126,12 @@ def _of_sinks(status: Status) -> Iterator[tuple[str, str]]:
                 f"{counted(sink['failures'], 'failure')} in a row, {counted(sink['behind'], 'change')} behind{dropped}"
             )
             yield "sink", f"Sink {name} takes nothing ({sink['error']}): {row}."
+        elif (sink.get("delivers_s") or 0.0) > LONG_DELIVERY:
+            since = f"for {sink['delivers_s']:.0f} s"
+            yield (
+                "sink",
+                f"Sink {name} has not answered a delivery {since}: {counted(sink['behind'], 'change')} behind.",
+            )
         elif sink.get("error"):
             yield "sink", f"Sink {name} refused changes ({sink['error']}): {counted(sink['dead'], 'dead letter')}."
 

@@ -83,12 +83,6 @@ def settled_phrase(convergence: float) -> str:
     return f"importance {settled}: one more pass along the links would move at most {convergence / 2:.1%} of it"
 
 
-def explained_fields(explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the fields of `why` that its sentences do not tell better; without a change there is no last one."""
-    hidden = {"convergence", "error_bound", *(() if explanation.get("changes") else ("last_change",))}
-    return {name: value for name, value in explanation.items() if name not in hidden}
-
-
 def error_phrase(error: float) -> str:
     """Explain an error bound: L1, of importances of sum 1; any two of them are FARTHEST apart at most."""
     if error >= FARTHEST:

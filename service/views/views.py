@@ -333,8 +333,8 @@ class Views:
                 }
 
     def top(self, count: int, by: str, now: float) -> list[dict[str, Any]]:
-        """The first `count` pages by importance, cash, staleness (importance x expected changes missed), or
-        growth that is not chance ("rising": relative, a turnover of the OPIC clock)."""
+        """The first `count` pages by importance (of all, or of those "read"), cash, staleness (importance x expected
+        changes missed), or growth that is not chance ("rising": relative, a turnover of the OPIC clock)."""
         scored: list[tuple[float, LocalPage, View]] = []
         for view in self.views:
             if by == "stale":
@@ -351,11 +351,12 @@ class Views:
         ]
 
     def _greatest(self, view: View, count: int, by: str = "importance") -> Iterator[tuple[LocalPage, float]]:
-        """The first pages of a partition by importance, or by cash."""
+        """The first pages of a partition by importance, all or those read, or by cash."""
 
         def score(pages: slice) -> NDArray[np.float64]:
             values = view.cash[pages].astype(float) if by == "cash" else view.importance_of(pages) / self.mean
-            return np.where(view.state[pages] != State.FOREIGN, values, np.nan)
+            states = view.state[pages]
+            return np.where(np.isin(states, THERE) if by == "read" else states != State.FOREIGN, values, np.nan)
 
         pages, scores = greatest(score, view.n, count)
         return zip(local_pages(pages), scores.tolist(), strict=True)

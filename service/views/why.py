@@ -11,7 +11,14 @@ from xyro.service.views.host_standing import shown_by, waiting_sentences
 from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.views import View, Views
 from xyro.service.views.wait_reasons import wait_sentences
-from xyro.service.views.why_due import duration_text, host_sentences, interval_sentences, rate_sentence, retry_sentences
+from xyro.service.views.why_due import (
+    duration_text,
+    host_sentences,
+    interval_sentences,
+    rate_sentence,
+    retry_sentences,
+    stale_sentences,
+)
 from xyro.service.views.why_score import score_fields, score_parts, score_sentences
 from xyro.wire.ids import LocalPage, split
 from xyro.wire.text import counted, stamp
@@ -67,7 +74,7 @@ def _because(view: View, page: LocalPage, now: float) -> list[str]:
     sentences = [_state(view, page), *host_sentences(view, page, now)]
     row = view.row(page)
     if row.reads and view.state[page] == State.READ:
-        sentences += [rate_sentence(row), *interval_sentences(view, page, row, now)]
+        sentences += [rate_sentence(row), *stale_sentences(row, now), *interval_sentences(view, page, row, now)]
     sentences += retry_sentences(view, page)
     sentences += waiting_sentences(view.frontier, page)
     for why in view.frontier.hooks.why:

@@ -9,6 +9,7 @@ from typing import Any
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.refresh.rate_belief import quantile
+from xyro.service.views.staleness import staleness
 from xyro.service.views.views import View
 from xyro.wire.ids import LocalPage
 from xyro.wire.text import figure, stamp
@@ -37,6 +38,13 @@ def rate_sentence(row: RefreshRow) -> str:
     sure = f"90 % interval: {figure(low, 2)} to {figure(high, 2)}"
     read_by = f" Its reads are planned for {figure(row.capped)} changes a day (rate_cap)." if row.capped else ""
     return f"It was read {reads} and changed {seen}: about {figure(row.rate)} changes a day ({sure}).{read_by}"
+
+
+def stale_sentences(row: RefreshRow, now: float) -> Iterator[str]:
+    """Say whether it has probably changed since it was read. now: 0 where nobody asks."""
+    if now and row.last_read:
+        stale = 100.0 * staleness(row.belief, row.last_read, now)
+        yield f"The probability that it has changed since then is {figure(stale, 2)} %."
 
 
 def interval_sentences(view: View, page: LocalPage, row: RefreshRow, now: float) -> Iterator[str]:

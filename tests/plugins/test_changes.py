@@ -17,10 +17,11 @@ from xyro.metadata.rows import CHANGE, META
 from xyro.metadata.store import Store
 from xyro.plugins.changes.change_filter import change_filter
 from xyro.plugins.changes.change_log import ChangeLog
-from xyro.plugins.changes.change_stream import ChangeSource, ChangeStream, time_of
+from xyro.plugins.changes.change_stream import ChangeSource, ChangeStream
 from xyro.plugins.changes.cursors import Position, decode_cursor, encode_cursor, lineage_at, meeting_point
 from xyro.plugins.changes.stored_changes import KEY, StreamState
 from xyro.wire.errors import InputError
+from xyro.wire.moments import moment
 
 RECORD = {"changes.record": True}
 
@@ -354,8 +355,12 @@ def test_no_condition_does_anything_but_work_or_be_refused(text):
 
 
 def test_times():
-    assert time_of("1970-01-02") == 86_400.0 and time_of("1970-01-01T01:00:00+01:00") == 0.0
-    assert time_of("kZPNAZHOawPTYAA") is None and time_of("2026-99") is None
+    now = 10 * 86_400.0 + 7_200.0
+    assert moment("1970-01-02", now) == 86_400.0 and moment("1970-01-01T01:00:00+01:00", now) == 0.0
+    assert moment("1d", now) == now - 86_400.0 and moment("90m", now) == now - 5_400.0
+    assert moment("today", now) == 10 * 86_400.0 and moment("yesterday", now) == 9 * 86_400.0
+    for text in ("kZPNAZHOawPTYAA", "2026-99", "", "1x", "99999999999d", "now", "0s"):
+        assert moment(text, now) is None
 
 
 def test_the_state_of_a_stream_survives_its_dump():

@@ -382,7 +382,8 @@ def test_a_cap_on_memory_is_kept_but_for_the_result(tmp_path, monkeypatch, asked
         for low in range(0, size, step):
             kind = np.where(random.random(step) < 0.1, int(Kind.XML), int(Kind.HTML)).astype(np.uint8)
             urls = [f"http://a/{page}" for page in range(low, low + step)]
-            yield ["pages", 0, bytes([int(State.READ)]) * step, kind.tobytes(), np.ones(step).tobytes(), urls]
+            stale = np.zeros(step, "<f4").tobytes()
+            yield ["pages", 0, bytes([int(State.READ)]) * step, kind.tobytes(), np.ones(step).tobytes(), stale, urls]
         for low in range(0, size, 100):
             children = random.integers(size, size=200).astype("<u4")
             sources = np.arange(low, low + 100, dtype="<u4")

@@ -233,6 +233,7 @@ def test_proxies_that_only_net_forbids_are_refused_at_the_start(tmp_path, lines,
     done = process("crawl", "http://127.0.0.1:9/", *LOOPBACK, "--data", tmp_path / "data", "--config", path, *more)
     assert done.returncode == 2 and complaint in done.stderr, done.stderr
     assert "p4ssword" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "data").exists(), "nothing was changed"
 
 
 class _ProxyHandler(socketserver.StreamRequestHandler):

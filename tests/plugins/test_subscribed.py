@@ -73,6 +73,7 @@ async def test_a_page_is_refreshed_then_told_with_what_changed(tmp_path):
         (page,) = notice["pages"]
         assert (notice["subscription"], notice["notice"], notice["in_time"], notice["changed"]) == (number, 1, True, 1)
         assert page["url"] == neighbours.url("/p1.html") and page["changed"] and page["refreshed"]
+        assert 0.0 <= page["stale"] < 0.5
         assert page["signature_old"] != page["signature_new"] and not page["new"] and not page["gone"]
         assert neighbours.reads["/p1.html"] == 2
         await running.until(lambda: subscribed.rows[number].sequence == 1)

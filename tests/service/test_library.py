@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -215,3 +216,27 @@ def test_the_readme_s_lines_run_in_a_notebook(site, tmp_path, monkeypatch):
     assert len(told) == 16 + 5 and sum(line.startswith("200 ") for line in told) == 16
     (answer,) = (out.data["text/plain"] for out in notebook.cells[1].outputs)
     assert int(answer) == 16
+
+
+async def test_options_are_named_as_the_command_s_and_take_one_or_several(site, tmp_path):
+    seeds, local = [site.entry], {**LOCAL, "only_net": "127.0.0.0/8"}
+    options = {"header": "X-Who: me", "include": [site.entry, f"{site.entry}*"], "warc": True, "partitions": 2}
+    found = [page async for page in xyro.crawl(seeds, data=tmp_path / "d", max_pages=3, **options, **local)]
+    assert len(found) == 3 and list((tmp_path / "d" / "contents").glob("*.warc.gz*"))
+    with pytest.raises(xyro.InputError, match="max_page: no such option"):
+        xyro.crawl(site.entry, max_page=3)
+    with pytest.raises(xyro.InputError, match="delay"):
+        xyro.crawl(site.entry, data=tmp_path / "e", delay="soon")
+
+
+async def test_a_crawl_that_gives_nothing_says_why(tmp_path):
+    with pytest.raises(xyro.InputError, match=r"http://10\.0\.0\.1/: not read: only-net"):
+        async for _ in xyro.crawl("http://10.0.0.1/", data=tmp_path / "d", **LOCAL):
+            pass
+    assert not (tmp_path / "d").exists()
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+        with pytest.raises(xyro.TheirError, match="no seed gave a page"):
+            async for _ in xyro.crawl(url, data=tmp_path / "e", max_seconds=3, **LOCAL):
+                pass

@@ -42,7 +42,9 @@ def sink(**fields):
         ("contents", {"contents": {"paused": "no space"}}, "not stored now ([keep]): no space"),
         ("clock", {"work": {**WELL["work"], "clock_step": -3600.0}}, "set back by 3,600 s"),
         ("reader", {"recent_errors": {"reader-lost": 2}}, "2 reads lost"),
+        ("reader", {"work": {**WELL["work"], "readers_lost": 1}}, "ended: 1 time, 0 reads lost"),
         ("sink", sink(failures=4, error="refused"), "Sink s takes nothing (refused): 4 failures in a row, 12 changes"),
+        ("sink", sink(delivers_s=95.0), "Sink s has not answered a delivery for 95 s: 12 changes behind."),
         ("sink", sink(error="HTTP 400", dead=5), "Sink s refused changes (HTTP 400): 5 dead letters"),
         ("name-server", {"recent_errors": {"dns-timeout": 3}}, "Name servers are slow or fail: 3 failures"),
         (

@@ -85,3 +85,17 @@ def test_status_says_what_a_bandwidth_that_covers_new_pages_bounds():
     settings = load((), {}, {"refresh.bandwidth": "100/day", "refresh.bandwidth_covers": "all"})
     assert bounds(settings) == {"discovery": "bandwidth 100/day, gamma", "refresh": "bandwidth 100/day"}
     assert bounds(load((), {}, {"refresh.min_interval": "1h"}))["refresh"] == "politeness, gamma, min_interval 1h"
+
+
+def test_rows_of_a_table_differ_and_it_says_where_more_bandwidth_changes_nothing():
+    said = "more bandwidth would change nothing: so seldom do these pages change"
+    for rate, policies, rows in ((1e-6, 1, 2), (1e-3, 2, 6)):
+        still = Population.from_pages(np.full(32, 1.0), np.full(32, rate))
+        question = PlanQuestion(policies=("obsolescence", "mixed")[:policies])
+        table = plan_table(report(still, RefreshSettings(), question)).splitlines()
+        shown = [line.split() for line in table if line.startswith(("obsolescence", "mixed"))]
+        assert len(shown) == len({(row[0], row[3]) for row in shown}) == rows * policies
+        assert table.count(said) == (policies if rate < 1e-3 else 0)
+    busy = plan_table(report(PAGES, RefreshSettings(), PlanQuestion()))
+    assert busy.count("\nobsolescence") == 6 and said not in busy
+    assert [line.split()[1] for line in busy.splitlines()[1:4]] == ["20", "50", "100"]

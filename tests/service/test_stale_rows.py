@@ -45,6 +45,8 @@ def answers(url):
         ("export", "links"): 5,
         ("export", "histories"): 4,
         ("export", "texts"): 2,
+        ("rank", "--format", "jsonl"): 5,
+        ("rank", "--method", "pagerank", "--format", "jsonl"): 5,
         ("changes",): 4,
         ("top", "--json"): 5,
         ("top", "--by", "stale", "--json"): 4,

@@ -9,7 +9,6 @@ from xyro.service.views.text_tables import (
     FARTHEST,
     QUIET,
     error_phrase,
-    explained_fields,
     field_lines,
     folded,
     informative_fields,
@@ -36,12 +35,6 @@ def test_how_far_the_importances_have_settled_is_said_in_words():
     assert settled_phrase(0.1).startswith(
         "importance has settled: one more pass along the links would move at most 5.0%"
     )
-
-
-def test_a_page_that_never_changed_has_no_last_change():
-    row = {"url": "u", "changes": 0, "last_change": "2026-01-01", "convergence": 2.0, "error_bound": 2.0}
-    assert explained_fields(row) == {"url": "u", "changes": 0}
-    assert explained_fields({**row, "changes": 1})["last_change"] == "2026-01-01"
 
 
 def test_lines_that_say_nothing_are_left_out():

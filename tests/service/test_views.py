@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.frontier.rig import START, Crawl, pages, report, url
+from tests.frontier.rig import START, Crawl, failed, pages, report, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import RefreshSettings, Settings
 from xyro.service.views.summary import summary
@@ -175,6 +175,15 @@ def test_top_is_the_head_of_all_pages_sorted(partitions, by):
     assert [one[by] for one in best] == [one[by] for one in rows[:5]]
     assert [one["score"] for one in best] == pytest.approx([one[by] for one in best], rel=1e-4)
     assert len(ranked(crawl, by)) == len(rows) and ranked(crawl, by, 0) == []
+
+
+def test_the_first_of_the_pages_that_were_read_are_those_alone():
+    crawl = crawl_of(3)
+    links = [url(k % 7, k * k % 50) for k in range(12)]
+    crawl.run(lambda order: report(order, START, links) if order.page % 3 else failed(order, START, "http-404"))
+    rows = sorted((row for row in pages(crawl) if row["state"] == "read"), key=lambda row: -row["importance"])
+    assert 1 < len(rows) < len(pages(crawl))
+    assert [row["importance"] for row in ranked(crawl, "read")] == [row["importance"] for row in rows]
 
 
 @pytest.mark.parametrize("count", [1, 5, 30])

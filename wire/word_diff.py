@@ -22,15 +22,24 @@ def word_diff(old: str, new: str) -> list[dict[str, Any]]:
 
 
 def _changes(a: list[str], b: list[str]) -> Iterator[dict[str, Any]]:
-    matcher = difflib.SequenceMatcher(None, a, b, autojunk=len(a) + len(b) > 4 * AROUND * 100)
-    for kind, a1, a2, b1, b2 in matcher.get_opcodes():
+    head = _alike(a, b)
+    tail = _alike(a[: head - 1 if head else None : -1], b[: head - 1 if head else None : -1])
+    inner_a, inner_b = a[head : len(a) - tail], b[head : len(b) - tail]
+    matcher = difflib.SequenceMatcher(None, inner_a, inner_b, autojunk=len(inner_a) + len(inner_b) > 4 * AROUND * 100)
+    for kind, *places in matcher.get_opcodes():
         if kind != "equal":
+            a1, a2, b1, b2 = (place + head for place in places)
             yield {
                 "before": " ".join(a[max(a1 - AROUND, 0) : a1]),
                 "removed": " ".join(a[a1:a2]),
                 "added": " ".join(b[b1:b2]),
                 "after": " ".join(a[a2 : a2 + AROUND]),
             }
+
+
+def _alike(a: list[str], b: list[str]) -> int:
+    """Count the words at the beginning that both have."""
+    return next((place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def diff_line(change: dict[str, Any]) -> str:
