@@ -14,8 +14,6 @@ of it: where it is lost, `xyro repair --contents` makes a new one from the WARC 
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

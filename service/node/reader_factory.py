@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from xyro import VERSION
 from xyro.archive_options import ArchiveOptions
 from xyro.configs.parsed_types import scope_settings
-from xyro.configs.schema import FetchSettings, Settings
+from xyro.configs.schema import FetchSettings, KeepSettings, Settings
 from xyro.contents_index import FOLDER
 from xyro.decode import Caps
 from xyro.exchange import ClientLimits
@@ -68,8 +68,7 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
 def check_options(settings: Settings) -> None:
     """InputError: they ask for what cannot be done here, which is said before a directory is made."""
     options_of(settings, frozenset(), 0.0)
-    if settings.keep.text:
-        extractor_of(settings.keep.extractor)
+    _check_extractor(settings.keep)
 
 
 def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
@@ -78,10 +77,7 @@ def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
     keep, fetch, sites = settings.keep, settings.fetch, site_options(settings)
     if not keep.warc and not keep.text:
         return None
-    if keep.text:
-        from xyro.text_libraries import extractor_of  # and the parser of main texts
-
-        extractor_of(keep.extractor)  # refused here, not by a reader
+    _check_extractor(keep)  # refused here, not by a reader
     directory = Path(keep.directory) if keep.directory else data / FOLDER
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -102,6 +98,14 @@ def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
         private=private_names(sites),
         bytes_signature=set(signatures(sites, fetch.signature)) == {"bytes"},
     )
+
+
+def _check_extractor(keep: KeepSettings) -> None:
+    """InputError: the extractor of texts is not installed here."""
+    if keep.text:
+        from xyro.text_libraries import extractor_of  # and the parser of main texts
+
+        extractor_of(keep.extractor)
 
 
 def _ca_file(fetch: FetchSettings) -> str:
