@@ -5,6 +5,7 @@ In: TOML files, the environment (XYRO_SECTION__KEY), the command line; later bea
     schema.py      every setting: section, type, range, default (frozen structs)
     load.py        load(paths, environ, overrides) -> Settings
     parsed_types.py   suffixes that are read because a plug-in parses their media type
+    webhook_secret.py  the key that the secret of a webhook stands for
     gone.py        settings that went, and what stands for them now
     default.toml   every key once, with its unit and what it costs: the reference
     single.toml    one machine         cluster.toml   64 partitions         fresh.toml   freshness first

@@ -30,6 +30,7 @@ from xyro.configs.schema import (
     SinkTable,
     SiteTable,
 )
+from xyro.configs.webhook_secret import signing_key
 from xyro.wire.durations import seconds
 from xyro.wire.errors import InputError
 from xyro.wire.sizes import size
@@ -161,6 +162,11 @@ def _check_sink(place: str, table: Mapping[str, Any], names: Collection[str]) ->
         raise InputError(f"{place} topic: expected {wanted}, got {table.get('topic', '')!a}")
     if broker and "@" in rest:
         raise InputError(f"{place} url: expected {scheme}://HOST:PORT, got a secret in it: put the token into `secret`")
+    if scheme.startswith("http"):
+        try:
+            signing_key(str(table.get("secret") or ""))
+        except ValueError as error:
+            raise InputError(f"{place} secret: {error}") from None
     here = all(place.startswith(("localhost", "127.", "[::1]")) for place in rest.split(","))
     if table.get("secret") and (scheme.startswith("kafka") or (scheme == "nats" and not here)):
         wanted = "none: Kafka takes no token" if scheme != "nats" else "a url of tls://, by which a token may travel"

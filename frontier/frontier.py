@@ -397,6 +397,8 @@ class Frontier:
         visit = judge(report, row, self.settings.crawl.confirm_dead)
         self._remember_host(page, report)
         host = self.partition.hosts_of[page]
+        if report.status or report.ended > report.started:
+            self.partition.costs.add(host, report.received, report.ended - report.started)
         before = impostors.sightings.strange(host, page, report, visit, row)
         if before is not None or report.error == "challenge" or host in impostors.groups or host in impostors.masks:
             judged = impostors.settle(page, report, visit, row, before)

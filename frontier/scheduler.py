@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -247,8 +248,11 @@ class Scheduler:
         self._cut = len(found) >= ORDERS_A_TURN
         self._busy = self.due_queue.behind or self.bottleneck.waits(self.revisits.host_queues, now)
         self.bandwidth.store(self.partition)
-        for key, value in (*self.partition.standing.changes(), *self.partition.introductions.changes()):
-            self.partition.put(key, value)
+        partition = self.partition
+        for key, value in chain(
+            partition.standing.changes(), partition.introductions.changes(), partition.costs.changes()
+        ):
+            partition.put(key, value)
         return found
 
     def _take_wanted(self, found: list[FetchOrder], room: int) -> None:

@@ -110,8 +110,8 @@ class CrawlDirectory:
         with self._views() as views:
             source = ChangeSource.of_stopped(views)
             if source is None:
-                raise InputError(f"{self.path}: records no changes: set changes__record=True when it crawls")
-            lines = _ready(read_all(source, since, change_filter(where)))
+                raise InputError(f"{self.path}: records no changes: xyro.crawl(..., changes=True) does, from then on")
+            lines = _ready(read_all(source, since, change_filter(where), SystemClock().time()))
         yield from lines
 
     def submit(self, *urls: str) -> Row:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
+import inspect
 import logging
+import re
 import zlib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -81,7 +84,8 @@ class CrawledPage:
     """the main text of an HTML page, where `text=True` asks for it"""
     markdown: str = ""
     """the same with headings, lists, tables and links"""
-    title: str = ""
+    title: str | None = None
+    """of an HTML page, where `text=True` asks for its text; else None, for it is read with the text"""
     refused: tuple[str, ...] = ()
     """what the site's robots.txt refuses that it is used for: search, ai-input, ai-train (Content-Signal)"""
     stale: float | None = None
@@ -163,7 +167,7 @@ def _page(order: Settled, importance: float, text: StoredText | None, stale: flo
         report.ended,
         written.get("text", ""),
         written.get("markdown", ""),
-        text.title if text is not None else "",
+        text.title if text is not None else None,
         tuple(names_of(report.refused)),
         stale,
     )
@@ -189,6 +193,7 @@ def crawl(
     refresh: bool | None = None,
     text: bool | None = None,
     warc: bool | None = None,
+    changes: bool | None = None,
     **settings: object,
 ) -> CrawledPages[CrawledPage]:
     """Crawl from seeds, or resume the crawl in `data`: each page as it is read, until nothing is left or a bound. For
@@ -199,11 +204,8 @@ def crawl(
     text=True the main text of each HTML page comes along, and is kept in `data` with its versions ([keep] text).
     InputError, now or before the first page: nothing was changed. TheirError, at the end: no seed gave a page.
     """
-    for name in settings:
-        if "__" not in name:
-            raise InputError(f"xyro.crawl: {name}: no such option; a setting is written section__key: fetch__gamma=50")
+    _check_names(settings)
     chosen: dict[str, object] = {
-        **{name.replace("__", "."): value for name, value in settings.items()},
         "crawl.max_pages": max_pages,
         "crawl.max_seconds": max_seconds,
         "crawl.scope": scope,
@@ -214,18 +216,49 @@ def crawl(
         "crawl.refresh": refresh,
         "keep.text": text,
         "keep.warc": warc,
+        "changes.record": changes,
         "fetch.only_net": _several(only_net),
         "fetch.contact": contact,
         "fetch.user_agent": user_agent,
         "fetch.headers": _several(header),
         "fetch.readers": readers,
         "politeness.delay": delay,
+        **{name.replace("__", "."): value for name, value in settings.items()},
     }
     wanted = [url for seed in seeds for url in _several(seed)]
     directory = Path(data)
     files = [Path(config)] if isinstance(config, str | Path) else [Path(file) for file in config]
-    loaded = load((*crawl_file.paths(directory), *files), {}, chosen)
+    try:
+        loaded = load((*crawl_file.paths(directory), *files), {}, chosen)
+    except InputError as error:
+        raise InputError(_in_python(str(error), settings)) from None
     return CrawledPages(_pages(directory, loaded, wanted))
+
+
+def _check_names(settings: Iterable[str]) -> None:
+    """InputError: one is no setting, section__key."""
+    for name in settings:
+        if "__" not in name:
+            near = difflib.get_close_matches(name, inspect.signature(crawl).parameters, n=1)
+            mend = f"did you mean {near[0]}?" if near else "a setting is written section__key: fetch__gamma=50"
+            raise InputError(f"xyro.crawl: {name}: no such option; {mend}")
+
+
+def _in_python(error: str, settings: Collection[str]) -> str:
+    """The error with the name of the argument. settings: those that were given as section__key."""
+
+    def argument(place: re.Match[str]) -> str:
+        setting = f"{place[1]}__{place[2]}"
+        return f"{setting if setting in settings else _RENAMED.get(setting, place[2])}:"
+
+    told = _PLACE.sub(argument, error)
+    return error if told == error and not error.startswith(_SOURCE) else f"xyro.crawl: {told.removeprefix(_SOURCE)}"
+
+
+_SOURCE = "command line: "
+_PLACE = re.compile(rf"{_SOURCE}\[(\w+)\] (\w+):")
+_RENAMED = {"fetch__headers": "header", "changes__record": "changes"}
+"""arguments that are not called as the keys that they stand for"""
 
 
 def _several(values: str | Iterable[str]) -> tuple[str, ...]:

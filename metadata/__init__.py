@@ -8,7 +8,7 @@ URLs for page ids, rows, links, and a Commit that is written before anything lea
     states, visits      the page's state machine and its hot columns; the meaning of a report for its page (pure)
     store               LevelDB and its in-memory twin: the only import of plyvel
     columns, url_index  in memory: a numpy column a field, with after-images for the journal; URL -> page, exact
-    hosts               hosts, their counters and what politeness must remember
+    hosts               hosts, their counters, what politeness must remember, what their reads have cost
     snapshot            the columns in memory, copied to disk while they change
     room                disk space, reserved for mapped files
     partition           Partition: begins and seals a commit group, writes its journal record

@@ -28,7 +28,7 @@ from xxhash import xxh3_64_intdigest
 from xyro.metadata import rows
 from xyro.metadata.columns import Columns
 from xyro.metadata.directories import create_directory
-from xyro.metadata.hosts import QUERIES, Hosts, Introductions, Standing
+from xyro.metadata.hosts import QUERIES, HostCosts, Hosts, Introductions, Standing
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.snapshot import SnapshotStep, oldest_snapshot, write_snapshot
 from xyro.metadata.states import FOLDER, LEASED, State
@@ -198,6 +198,8 @@ class Partition:
         self.introductions.load(store.scan(rows.DOMAIN.prefix))
         for key, value in store.scan(rows.HOST.prefix):
             self.hosts.load(rows.HOST.split(key), rows.unpack_host(value))
+        self.costs = HostCosts()
+        self.costs.load(store.scan(rows.COST.prefix), len(self.hosts))
         if FOLDER not in columns:
             self._begin_folders()
         self._count_hosts()

@@ -28,6 +28,7 @@ Keys are a prefix byte, then big-endian numbers: order lives in the key.
     t TOPIC    u32 number                   a feed that a hub tells us of       renew the leases
     a STANDING u8 kind, u32 number          orders that a host or folder was    order discovery (hosts.py)
                                             given
+    C COST     u32 host                     requests, bytes, seconds so far     tell what a host costs
     f DOMAIN   registrable domain           what its standing lets it introduce admit links (hosts.py)
     g WAIT     u32 page                     links that wait for standing        admit them (frontier/pages.py)
     z BIRTHS   u32 number                   scalars of the virtual page at the  tell cash that came over links
@@ -190,6 +191,7 @@ SUBSCRIPTION = NumberKey[int](b"k", 4)
 KEYED = NumberKey[int](b"y", 4)
 TOPIC = NumberKey[int](b"t", 4)
 STANDING = NumberKey[int](b"a", 5)
+COST = NumberKey[int](b"C", 4)
 DOMAIN = TextKey(b"f")
 WAIT = NumberKey[LocalPage](b"g", 4)
 BIRTHS = NumberKey[int](b"z", 4)
@@ -200,7 +202,7 @@ FAULTS = NumberKey[LocalPage](b"P", 4)
 LAYOUTS: tuple[NumberKey[Any] | PairKey | TextKey | VersionKey | DigestKey, ...] = (
     META, MAP, CLASH, LINK, REFRESH, STATUS, WAITING, HOST, WANTED, JOURNAL, OUTBOX, INBOX,
     DOCUMENT, VERSIONS, BODY, COUNT, PLAN,
-    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC, STANDING, DOMAIN, WAIT, BIRTHS,
+    PUBLISHED, SUBSCRIPTION, KEYED, TOPIC, STANDING, COST, DOMAIN, WAIT, BIRTHS,
     CHANGE, SINK, FAULTS,
 )  # fmt: skip
 

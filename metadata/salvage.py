@@ -254,7 +254,7 @@ class _Salvager:
                 self._put(key, value)
         for family, check in _AS_THEY_ARE:
             for number, key, value in self._found(family, check):
-                if family is not rows.STANDING or self._stands(number):
+                if family not in (rows.STANDING, rows.COST) or self._stands(number, family):
                     self._put(key, value)
         for number, key, value in self._found(rows.LINK, rows.unpack_links):
             children = rows.unpack_links(value)
@@ -306,9 +306,9 @@ class _Salvager:
     def _is_own(self, page: LocalPage) -> bool:
         return self.partition.states[page] != State.FOREIGN
 
-    def _stands(self, number: int) -> bool:
-        """Tell whether there is the folder, or the host, that a row of standing is of."""
-        kind, place = divmod(number, 1 << 32)
+    def _stands(self, number: int, family: object) -> bool:
+        """Tell whether there is the folder, or the host, that a row of standing, or of costs, is of."""
+        kind, place = (1, number) if family is rows.COST else divmod(number, 1 << 32)
         return place < (len(self.partition.hosts) if kind == 1 else FOLDERS) and kind < 3
 
     def _found(self, family: Any, check: Callable[[bytes], object]) -> Iterator[tuple[Any, bytes, bytes]]:
@@ -367,6 +367,7 @@ _AS_THEY_ARE: tuple[tuple[Any, Callable[[bytes], object]], ...] = (
     (rows.CHANGE, _is_list),
     (rows.SINK, _is_list),
     (rows.STANDING, _is_numbers),
+    (rows.COST, _is_numbers),
     (rows.BIRTHS, _is_numbers),
 )
 """families that speak of no page by number (a change has its URL, too), and what tells that a row is whole"""

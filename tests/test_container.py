@@ -147,15 +147,30 @@ def test_a_service_can_do_no_more_than_it_needs(name: str) -> None:
     assert not service.keys() & {"privileged", "devices", "user", "env_file", "userns_mode", "cgroup_parent"}
     assert not [key for key in ("network_mode", "pid", "ipc") if service.get(key) == "host"]
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), "of this machine alone"
-    assert name in WATCHERS or "ports" not in service
+    assert name in {*WATCHERS, "node"} or "ports" not in service
 
 
-def test_submit_is_run_by_hand_and_asks_the_cluster() -> None:
-    submit = SERVICES["submit"]
-    assert submit["entrypoint"] == ["xyro", "submit"]
-    assert submit["profiles"]
-    assert submit["environment"] == {"XYRO_CLUSTER__JOIN": NODE["environment"]["XYRO_CLUSTER__JOIN"]}
-    assert "node" not in submit["depends_on"], "`compose run` scales what it depends on down to one"
+def test_submit_and_ask_are_run_by_hand_and_ask_the_cluster() -> None:
+    for name, words in (("submit", ["xyro", "submit"]), ("ask", ["xyro"])):
+        service = SERVICES[name]
+        assert service["entrypoint"] == words
+        assert service["profiles"]
+        assert service["environment"] == {"XYRO_CLUSTER__JOIN": NODE["environment"]["XYRO_CLUSTER__JOIN"]}
+        assert "node" not in service["depends_on"], "`compose run` scales what it depends on down to one"
+
+
+def test_the_dashboard_of_a_node_is_reached_as_the_documents_say() -> None:
+    """The port that is published on this machine is the one that the documented command listens at."""
+    (port,) = NODE["ports"]
+    assert port == "127.0.0.1::8089"
+    for path in ("docker-compose.yml", "docs/cluster.md"):
+        lines = [line for line in (ROOT / path).read_text("utf-8").splitlines() if "xyro dashboard --listen" in line]
+        told = [line.partition("exec node xyro ")[2] for line in lines if "exec node" in line]
+        assert told == ['dashboard --listen 0.0.0.0:8089 --at "$(docker compose port node 8089)"'], path
+        typed(shlex.split(told[0]))
+
+
+def test_there_is_one_image() -> None:
     assert {service["image"] for service in OURS.values()} == {f"xyro:{PROJECT['project']['version']}"}
 
 

@@ -218,6 +218,8 @@ class PageReport(Struct, frozen=True):
     host resembles; else empty"""
     refused: int = 0
     """uses of the page that its robots.txt refuses (uses.py)"""
+    received: int = 0
+    """bytes of the answer, head included, before decoding"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "PageReport.page: a page id is 0..2**63-1")
@@ -233,6 +235,7 @@ class PageReport(Struct, frozen=True):
         _require(self.host_failures >= 0, "PageReport.host_failures: >= 0")
         _require(0.0 <= self.fresh_for < inf, "PageReport.fresh_for: finite, >= 0")
         _require(0 <= self.refused <= ALL_USES, "PageReport.refused: bits of uses")
+        _require(0 <= self.received <= MAX_NUMBER, "PageReport.received: 0..2**63-1")
 
 
 class XmlPage(Struct, frozen=True):

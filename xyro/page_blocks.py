@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from urllib.parse import quote
 
 from selectolax.lexbor import LexborNode
 
@@ -64,6 +65,9 @@ _HREF = ' href="'
 _TAGS: dict[str, Tag] = {}
 """tags that were met, by what stands between < and >; those of links without their address"""
 MANY_TAGS = 4096
+LONG_PLACE = 500
+"""characters of a fragment from which on it is left out of a link"""
+_PLACE = "!#$%&'*+,/:;=?@[]~"
 LONG_TAG = 200
 """characters of a tag from which on it is not remembered"""
 
@@ -248,7 +252,10 @@ class BlockWalk:
         href, self._href = self._href, ""
         if "&" in href:
             href = html.unescape(href)
+        href, _, place = href.partition("#")
         target = resolve(self._base, href) or href
+        if place and len(place) <= LONG_PLACE:
+            target += "#" + quote(place, safe=_PLACE)
         self._mark(f"]({target.replace(' ', '%20').replace(')', '%29')})".replace("&", "&amp;"))
 
     def break_line(self, tag: Tag, head: str) -> None:
@@ -351,12 +358,14 @@ class BlockWalk:
         texts = [[" ".join(b.text for b in self.blocks[slice(*next(cells))]) for _ in row] for row in rows]
         cells = iter(itertools.pairwise(first))
         lines = [[" ".join(b.markdown for b in self.blocks[slice(*next(cells))]) for _ in row] for row in rows]
-        caption = self.blocks[begin : first[0]]
-        width = max(map(len, rows))
-        marked = [
-            "| " + " | ".join([*(c.replace("|", "\\|") for c in r), *[""] * (width - len(r))]) + " |" for r in lines
-        ]
-        marked.insert(1, "|" + " --- |" * width)
+        caption, width = self.blocks[begin : first[0]], max(map(len, rows))
+        lines = [[*(cell.replace("|", "\\|") for cell in row), *[""] * (width - len(row))] for row in lines]
+        columns = [column for column in zip(*lines, strict=True) if any(column)]  # empty ones only place things
+        if len(columns) < 2:
+            return
+        marked = ["| " + " | ".join(row) + " |" for row in zip(*columns, strict=True) if any(row)]
+        marked.insert(1, "|" + " --- |" * len(columns))
+        texts = [row for row in texts if any(row)]
         block = TextBlock("\n".join("\t".join(row) for row in texts), "\n".join(marked), "table")
         self.blocks[begin:] = [*caption, block]
 

@@ -81,6 +81,7 @@ def report_of(
         vendor=answer.vendor,
         skeleton=answer.skeleton,
         refused=order.refused,
+        received=answer.bytes,
     )
 
 

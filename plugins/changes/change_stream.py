@@ -18,9 +18,8 @@ from xyro.plugins.changes.change_rows import ChangeKind, ChangeRow, change_line,
 from xyro.plugins.changes.changed_texts import ChangedTexts
 from xyro.plugins.changes.cursors import UNREAD, Position, decode_cursor, encode_cursor
 from xyro.plugins.changes.stored_changes import KEY, ChangeStretch, StreamState, find_position, read_stretch
-from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError
-from xyro.wire.moments import moment
+from xyro.wire.moments import moment_of
 
 if TYPE_CHECKING:
     from xyro.plugins.changes.change_filter import Condition
@@ -103,17 +102,18 @@ class ChangeSource:
         states = [StreamState.load(state or {}) for state in stored]
         return cls.of_views(views.views, states, texts) if all(stored) else None
 
-    async def position(self, since: str) -> list[Position]:
-        """The positions that `--since` names. InputError: it is neither empty, `now`, a time nor a cursor."""
-        time = math.inf if since == "now" else moment(since, SystemClock().time())
+    async def position(self, since: str, now: float = 0.0) -> list[Position]:
+        """The positions that `--since` names. InputError: it is neither empty, `now`, a time nor a cursor. now: seconds
+        since 1970, for times such as `yesterday`."""
+        time = math.inf if since == "now" else moment_of(since, now)
         if time is not None:
             return [await self.find(partition, time) for partition in range(self.partitions)]
         return decode_cursor(since, self.partitions) if since else [UNREAD] * self.partitions
 
 
-async def read_all(source: ChangeSource, since: str, where: Condition | None) -> list[Line]:
+async def read_all(source: ChangeSource, since: str, where: Condition | None, now: float) -> list[Line]:
     """All lines that are stored behind a cursor or a time. InputError: as `ChangeSource.position`."""
-    stream = ChangeStream(source, await source.position(since), where)
+    stream = ChangeStream(source, await source.position(since, now), where)
     lines = await stream.read()
     while stream.advanced:
         lines += await stream.read()

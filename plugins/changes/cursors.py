@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from xyro.wire.errors import InputError
+from xyro.wire.moments import EXAMPLES
 
 BEGIN = -1
 """number of a position before everything that is stored, whatever has been dropped"""
@@ -45,7 +46,7 @@ def decode_cursor(text: str, partitions: int) -> list[Position]:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
         plain = msgspec.msgpack.decode(packed, type=list[list[int]])
     except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise InputError(f"{text[:60]!a}: no cursor; copy the `cursor` of a line, or give a time") from None
+        raise InputError(f"{text[:60]!a}: no cursor; copy the `cursor` of a line, or give a time: {EXAMPLES}") from None
     if len(plain) != partitions or not all(len(part) % 2 == 1 and part[0] >= BEGIN for part in plain):
         raise InputError(f"{text[:60]!a}: a cursor of another crawl (this one has {partitions} partitions)")
     return [Position(part[0], tuple(zip(part[1::2], part[2::2], strict=True))) for part in plain]

@@ -28,7 +28,11 @@ STALLED = 60.0
 """seconds that a client may take no byte before it is cut off"""
 AT_ONCE = 16
 """readers at a time"""
-NOT_RECORDED = "this crawl records no changes: set `[changes] record = true`, or name a sink in [[sinks]]"
+NOT_RECORDED = (
+    "this crawl records no changes. From now on it does if you start it with --changes (`xyro serve --changes`, `xyro "
+    "crawl --changes`; it is remembered), set `[changes] record = true`, or name a sink in [[sinks]]; what was read "
+    "before can be told only by `xyro export pages`: `last_change`"
+)
 
 
 def change_routes(node: Node) -> list[web.RouteDef]:
@@ -51,7 +55,8 @@ class _ChangeRoutes:
         where = change_filter(request.query.get("where", ""))
         texts = ChangedTexts.of_crawl(self.node.settings, self.node.data.path)
         source = ChangeSource.of_commands(self.node.services.commands, self.node.clock, texts)
-        stream = ChangeStream(source, await source.position(request.query.get("since", "")), where)
+        start = await source.position(request.query.get("since", ""), self.node.clock.time())
+        stream = ChangeStream(source, start, where)
         lines = await stream.read()  # a cursor of another crawl is refused before anything is answered
         self._readers += 1
         try:

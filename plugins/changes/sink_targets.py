@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -19,6 +18,7 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from xyro.configs.webhook_secret import signing_key
 from xyro.plugins.changes.sink_files import SinkFiles
 from xyro.service.node.command_feed import feed
 from xyro.wire.errors import TheirError
@@ -202,14 +202,3 @@ def _in_daemon(call: Callable[[], object]) -> asyncio.Future[object]:
 
     Thread(target=run, name="sink", daemon=True).start()
     return asyncio.wrap_future(result)
-
-
-def signing_key(secret: str) -> bytes:
-    """The key of a secret: base64 behind `whsec_`, as the Standard Webhooks write it, else its own characters."""
-    text = secret.removeprefix("whsec_")
-    if text != secret:
-        try:
-            return base64.b64decode(text, validate=True)
-        except binascii.Error:
-            pass
-    return secret.encode()

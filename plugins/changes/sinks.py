@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from xyro.configs.webhook_secret import MAKE, PREFIX
 from xyro.metadata import rows
 from xyro.plugins.changes.change_filter import change_filter
 from xyro.plugins.changes.change_messages import StoreSink
@@ -307,6 +308,13 @@ def target_of(table: SinkTable, services: Services) -> SinkTarget:
     if table.path:
         return FileTarget(SinkFiles(Path(table.path).absolute(), table.name, table.roll))
     if table.url.startswith("http"):
+        if table.secret and not table.secret.startswith(PREFIX):
+            _log.warning(
+                "sink %s: its secret is plain words, whose characters are the key; libraries of Standard Webhooks take "
+                "it for base64 and would refuse each delivery: give them, and the sink, whsec_ and base64 (%s)",
+                table.name,
+                MAKE,
+            )
         return WebhookTarget(table.name, table.url, table.secret, services.post, services.clock.time)
     if table.url:
         from xyro.plugins.changes.broker_targets import broker_target

@@ -8,6 +8,7 @@ any node has.
 from __future__ import annotations
 
 import heapq
+import math
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -92,9 +93,9 @@ class ClusterContents:
                 distinct.append(NodeVersion(len(distinct) + 1, time, text, number, size))
         return distinct
 
-    def version(self, page: PageId, number: int | None, moment: str) -> NodeVersion:
-        """The latest, the one of this number, or the one that held at a moment. InputError: there is no such one."""
-        return chosen_version(self.versions(page), number, moment)
+    def version(self, page: PageId, number: int | None, until: float = math.inf) -> NodeVersion:
+        """The one of this number, or the latest until a moment. InputError: there is no such one."""
+        return chosen_version(self.versions(page), number, until)
 
     def text(self, version: PageVersion) -> dict[str, str]:
         """{"text", "markdown"} of a version of ours. InputError: its text is not kept."""

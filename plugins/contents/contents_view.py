@@ -6,6 +6,7 @@ version is what was read then, out of the WARC files.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -19,11 +20,8 @@ from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of, unpacked_text
 from xyro.plugins.contents.page_standing import kept_stale
 from xyro.service.views.staleness import REPLACED
-from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError, MachineError, TheirError
 from xyro.wire.ids import PageId, first_id, owner_of
-from xyro.wire.moments import FORMS
-from xyro.wire.moments import moment as moment_of
 from xyro.wire.text import stamp
 from xyro.wire.uses import names_of
 
@@ -76,9 +74,9 @@ class ContentsView:
         answers = [record for record in records_of(self._index, page) if not record.revisit]
         return [PageVersion(number, record.time, None) for number, record in enumerate(answers, start=1)]
 
-    def version(self, page: PageId, number: int | None, moment: str) -> PageVersion:
-        """The latest, the one of this number, or the one that held at a moment. InputError: there is no such one."""
-        return chosen_version(self.versions(page), number, moment)
+    def version(self, page: PageId, number: int | None, until: float = math.inf) -> PageVersion:
+        """The one of this number, or the latest until a moment. InputError: there is no such one."""
+        return chosen_version(self.versions(page), number, until)
 
     def text(self, version: PageVersion) -> dict[str, str]:
         """{"text", "markdown"} of a version. InputError: its text is not kept."""
@@ -215,12 +213,12 @@ class ContentsView:
             raise MachineError(f"{self._directory}: {error}: mend the disk") from error
 
 
-def chosen_version(versions: Sequence[Version], number: int | None, moment: str) -> Version:
-    """The last version, the one of this number, or the one that held at a moment. InputError: there is none."""
+def chosen_version(versions: Sequence[Version], number: int | None, until: float) -> Version:
+    """The one of this number, or the last version until a moment. InputError: there is none."""
     if number is not None:
         versions = [version for version in versions if version.number == number]
-    elif moment:
-        versions = [version for version in versions if version.time <= seconds_of(moment)]
+    else:
+        versions = [version for version in versions if version.time <= until]
     if not versions:
         raise InputError("no such version is kept; `xyro page versions URL` lists those that are")
     return versions[-1]
@@ -250,10 +248,3 @@ def described(
             "html": version.time in times,
             "stale": stale if until is None else REPLACED,
         }
-
-
-def seconds_of(text: str) -> float:
-    """Seconds since 1970 of a moment (wire/moments.py). InputError: it is none."""
-    if (found := moment_of(text, SystemClock().time())) is None:
-        raise InputError(f"{text}: expected {FORMS}")
-    return found

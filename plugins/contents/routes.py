@@ -107,7 +107,7 @@ class _ContentsRoutes:
 
     async def text(self, request: web.Request) -> web.Response:
         page, number = PageId(_whole(request.query, "page")), _whole(request.query, "version")
-        return http_json.answer(await self._found(lambda view: view.text(view.version(page, number, ""))))
+        return http_json.answer(await self._found(lambda view: view.text(view.version(page, number))))
 
     async def html(self, request: web.Request) -> web.Response:
         page = PageId(_whole(request.query, "page"))

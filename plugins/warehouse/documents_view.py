@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +13,11 @@ from xyro.metadata import rows
 from xyro.metadata.documents import Archive, VersionRow, unpacked
 from xyro.service.views.staleness import REPLACED
 from xyro.service.views.views import View, Views, verdict_name
+from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError
 from xyro.wire.ids import LocalPage, PageId, local_page, owner_of, split
 from xyro.wire.messages import Kind
+from xyro.wire.moments import moment
 from xyro.wire.text import stamp
 from xyro.wire.urls import canonical
 
@@ -57,15 +58,6 @@ def _page_by_url(views: Views, reference: str) -> PageId:
     return number
 
 
-def when(text: str) -> float:
-    """Seconds since 1970 of a date or a time as RFC 3339 writes it; without a zone it is UTC. InputError."""
-    try:
-        read = datetime.fromisoformat(text)
-        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        raise InputError(f"{text!r} is no time; write 2026-11-22 or 2026-11-22T10:30:00Z") from None
-
-
 def versions(views: Views, reference: str) -> list[dict[str, Any]]:
     """One row a version, oldest first. `until`: when the next one was read; `stale`: has the page changed since."""
     view, page = find(views, reference)
@@ -92,34 +84,34 @@ def versions(views: Views, reference: str) -> list[dict[str, Any]]:
     return listed
 
 
-def body(views: Views, reference: str, version: str = "", moment: str = "") -> tuple[int, VersionRow, bytes]:
+def body(views: Views, reference: str, version: str = "", at: str = "") -> tuple[int, VersionRow, bytes]:
     """(number, row, bytes as they were read): of a version, of the one that held at a time, or of the latest."""
-    number, row, packed = packed_body(views, reference, version, moment)
+    number, row, packed = packed_body(views, reference, version, at)
     return number, row, unpacked(packed, row.size)
 
 
-def packed_body(views: Views, reference: str, version: str = "", moment: str = "") -> tuple[int, VersionRow, bytes]:
+def packed_body(views: Views, reference: str, version: str = "", at: str = "") -> tuple[int, VersionRow, bytes]:
     """Find a version of a document like `body`, with its body as it is stored: 50 MB take 0.2 s to unpack."""
     view, page = find(views, reference)
     archive = view.archive
     head = archive.head(page)
     assert head is not None, "find has seen it"
-    if version and moment:
+    if version and at:
         raise InputError("--version and --at: name one of them")
     number = head.last
     if version:
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 11 else -1
         if not head.first <= number <= head.last:
             raise InputError(f"{reference}: has versions {head.first} to {head.last}, not {version}")
-    if moment:
-        number = _version_at(reference, list(archive.versions(page)), moment)
+    if at:
+        number = _version_at(reference, list(archive.versions(page)), at)
     row = archive.there(page, number)
     return number, row, archive.packed(row)
 
 
-def _version_at(reference: str, versions: list[tuple[int, VersionRow]], moment: str) -> int:
+def _version_at(reference: str, versions: list[tuple[int, VersionRow]], text: str) -> int:
     """Find the version that was the newest at this time."""
-    time = when(moment)
+    time = moment(text, "--at", SystemClock().time())
     numbers = [number for number, row in versions if row.read_at <= time]
     if not numbers:
         raise InputError(

@@ -7,7 +7,8 @@
     running_crawl.py       the process that works on a directory, waited for while it starts
     crawl_commands.py      crawl, serve                view_commands.py      status, top, why, export, audit
     daemon_life_commands.py  stop, log, completion
-    daemon_commands.py     submit, pause, resume, block    dashboard_command.py   dashboard
+    daemon_commands.py     submit, pause, resume, block
+    dashboard_command.py, dashboard_relay.py   dashboard; its page out of a container
     publish_commands.py    publish, subscribe, subscriptions, unsubscribe
     rank_command.py        rank                        plan_command.py       plan
     changes_command.py     changes

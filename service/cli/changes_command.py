@@ -24,21 +24,18 @@ TICK = 0.25
 @click.command(short_help="Print changes as JSON lines, from a cursor on.")
 @with_place
 @click.option("--follow", is_flag=True, help="Go on: print changes as they come, over restarts of the crawl.")
-@click.option(
-    "--since",
-    default="",
-    metavar="CURSOR|TIME",
-    help="Begin behind a line's cursor, at a time (2026-11-22, 1d, yesterday), or `now`.",
-)
+@click.option("--since", default="", metavar="CURSOR|TIME",
+              help="Begin behind a line's cursor, or at a time: 2026-11-22, yesterday, 24h (ago), now.")  # fmt: skip
 @click.option(
     "--where", default="", metavar="CONDITION", help="Only these: 'importance > 2 and host = \"example.org\"'."
 )
 def changes(place: CrawlPlace, follow: bool, since: str, where: str) -> None:
     """Print changes: pages that are new, changed, moved or gone, one JSON line each.
 
-    Changes are recorded if `[changes] record` is on. Each line has a cursor; --since continues after it, across
-    restarts, and misses nothing. When more changes are stored than `[changes] bytes` allows, the oldest are dropped,
-    and a line whose change is "gap" names the missing numbers. (partition, epoch, number) identifies a change for ever.
+    Changes are recorded once the crawl was started with --changes (`[changes] record`). Each line has a cursor; --since
+    continues after it, across restarts, and misses nothing. When more changes are stored than `[changes] bytes` allows,
+    the oldest are dropped, and a line whose change is "gap" names the missing numbers. (partition, epoch, number)
+    identifies a change for ever.
     """
     from xyro.plugins.changes.change_filter import change_filter
 
@@ -91,9 +88,10 @@ def _stopped(directory: Path, since: str, where: str) -> list[dict[str, Any]]:
     from xyro.plugins.changes.change_stream import ChangeSource, read_all
     from xyro.plugins.changes.routes import NOT_RECORDED
     from xyro.service.cli.stopped_crawl import stopped_views
+    from xyro.wire.clock import SystemClock
 
     with stopped_views(directory) as views:
         source = ChangeSource.of_stopped(views)
         if source is None:
             raise InputError(f"{directory}: {NOT_RECORDED}")
-        return asyncio.run(read_all(source, since, change_filter(where)))
+        return asyncio.run(read_all(source, since, change_filter(where), SystemClock().time()))

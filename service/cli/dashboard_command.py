@@ -8,22 +8,44 @@ import click
 
 from xyro.service.cli.options import directory_of, with_data
 from xyro.service.cli.running_crawl import daemon, with_wait
+from xyro.wire.errors import InputError
 
 
 @click.command(short_help="Print a link to the crawl's page for the browser.")
 @with_data
 @with_wait
 @click.option("--open", "launch", is_flag=True, help="Open it in this machine's browser.")
-def dashboard(data: Path | None, wait: float | None, launch: bool) -> None:
+@click.option("--listen", default="", metavar="HOST:PORT", help="In a container: pass connections on from there.")
+@click.option("--at", "address", default="", metavar="HOST:PORT", help="Where the browser reaches --listen.")
+def dashboard(data: Path | None, wait: float | None, launch: bool, listen: str, address: str) -> None:
     """Print a link to a page that shows the running crawl in the browser.
 
     It shows what limits the speed now and what is wrong, freshness, hosts (pause, resume, block), why a page is read
     when, and nodes. The link works once, within ten minutes, and only on this machine. From another one, run `ssh -L
     PORT:127.0.0.1:PORT HOST` first, with the port of the link.
+
+    In a container this machine is the container. --listen 0.0.0.0:8089 passes what comes to that port on to the page,
+    until Ctrl-C; publish the port on 127.0.0.1 alone, for there is no TLS, and name the published address by --at.
     """
     remote = daemon(directory_of(data), wait)
-    path = remote.post("/dashboard/link", {})["path"]
-    link = f"http://{f'[{remote.host}]' if ':' in remote.host else remote.host}:{remote.port}{path}"
+    where = f"{f'[{remote.host}]' if ':' in remote.host else remote.host}:{remote.port}"
+    if listen or address:
+        if not listen:
+            raise InputError("--at: goes with --listen, such as --listen 0.0.0.0:8089")
+        host, port = _host_and_port(listen, "--listen")
+        where = ":".join(map(str, _host_and_port(address, "--at"))) if address else f"127.0.0.1:{port}"
+    link = f"http://{where}{remote.post('/dashboard/link', {})['path']}"
     click.echo(link)
     if launch:
         click.launch(link)
+    if listen:
+        from xyro.service.cli.dashboard_relay import Relay, serve_until_interrupted
+
+        serve_until_interrupted(Relay(remote.host, remote.port), host, port)
+
+
+def _host_and_port(text: str, name: str) -> tuple[str, int]:
+    host, _, port = text.strip().rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise InputError(f"{name} {text}: expected HOST:PORT, such as 0.0.0.0:8089")
+    return host, int(port)

@@ -97,6 +97,7 @@ crawling = _options(
         help="Send this header to every host; may be repeated. For one host: [[sites]].",
     ),
     click.option("--text", is_flag=True, default=None, help="Store main text and Markdown of each page ([keep] text)."),
+    click.option("--changes", is_flag=True, default=None, help="Record what changes, for `xyro changes`."),
     click.option("--warc", is_flag=True, default=None, help="Store each answer in WARC files ([keep] warc)."),
     click.option("-v", "--verbose", is_flag=True, default=None, help="Log more: a line for each read."),
     click.option("-q", "--quiet", is_flag=True, default=None, help="Log warnings and errors only."),
@@ -117,6 +118,7 @@ _SETTINGS = {
     "header": "fetch__headers",
     "text": "keep__text",
     "warc": "keep__warc",
+    "changes": "changes__record",
     "join": "cluster__join",
     "ca": "cluster__ca",
 }

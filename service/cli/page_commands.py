@@ -55,17 +55,16 @@ def export_folder(
     rows: Iterable[dict[str, Any]],
     folder: Path,
     form: str,
-    since: str,
+    since: float,
     least: float,
     delete: bool,
 ) -> None:
     """Write the latest text of each page to a file in a folder, and say what is new, changed and gone. rows: of `export
-    pages`."""
-    from xyro.plugins.contents.contents_view import seconds_of
+    pages`. since: seconds since 1970."""
     from xyro.plugins.contents.text_folder import LIST, TextFolder
 
     with contents_of(place) as view:
-        done = TextFolder(folder, form).sync(view, rows, seconds_of(since) if since else 0.0, least, delete)
+        done = TextFolder(folder, form).sync(view, rows, since, least, delete)
     for entry in done.gone[:MOST_GONE]:
         tell(f"gone ({entry['gone']}): {printable(entry['url'], WIDE)}")
     if len(done.gone) > MOST_GONE:
@@ -94,21 +93,22 @@ _url = click.argument("url")
               help="Form [markdown].")  # fmt: skip
 @click.option("--version", "number", type=click.IntRange(1), default=None, help="This version [the latest].")
 @click.option(
-    "--time", "moment", default="", metavar="TIME", help="The version at that time, such as 2026-11-22T10:30:00Z."
+    "--time", default="", metavar="TIME", help="The version at that time: 2026-11-22T10:30:00Z, yesterday, 24h (ago)."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
-def get(url: str, place: CrawlPlace, form: str, number: int | None, moment: str, output: Path | None) -> None:
+def get(url: str, place: CrawlPlace, form: str, number: int | None, time: str, output: Path | None) -> None:
     """Write a page: its HTML as the server sent it, or its main text, plain or as Markdown."""
-    from xyro.plugins.contents.contents_view import seconds_of
     from xyro.service.views.export import write_bytes
+    from xyro.wire.clock import SystemClock
+    from xyro.wire.moments import moment
 
+    until = moment(time, "--time", SystemClock().time()) if time else math.inf
     with contents_of(place) as view:
         found = _page(view, url)
         if form == "html":
-            until = seconds_of(moment) if moment else math.inf
-            body = view.html(found, until if number is None else view.version(found, number, "").time)
+            body = view.html(found, until if number is None else view.version(found, number).time)
         else:
-            body = (view.text(view.version(found, number, moment))[form] + "\n").encode("utf-8", "replace")
+            body = (view.text(view.version(found, number, until))[form] + "\n").encode("utf-8", "replace")
     write_bytes(body, None if output == Path("-") else output)
 
 
@@ -148,11 +148,11 @@ def diff(url: str, place: CrawlPlace, old: int | None, new: int | None, as_json:
 
     with contents_of(place) as view:
         found = _page(view, url)
-        after = view.version(found, new, "")
+        after = view.version(found, new)
         earlier = [version for version in view.versions(found) if version.number < after.number]
         if old is None and not earlier:
             raise InputError(f"{url}: version {after.number} is the first that is kept; there is nothing to compare")
-        before = earlier[-1] if old is None else view.version(found, old, "")
+        before = earlier[-1] if old is None else view.version(found, old)
         changes = word_diff(view.text(before)["text"], view.text(after)["text"])
     if as_json:
         click.echo(json.dumps({"from": before.number, "to": after.number, "changes": changes}))

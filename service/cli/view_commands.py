@@ -136,7 +136,7 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 @click.option("--by", type=click.Choice(["url", "importance", "date"]), default="url", help="texts, warc: order [url].")
-@click.option("--since", default="", metavar="TIME", help="texts, warc: read or changed since then.")
+@click.option("--since", default="", metavar="TIME", help="texts, warc: since then: 2026-11-22, yesterday, 24h.")
 @click.option(
     "--min-importance", type=float, default=0.0, metavar="X", help="texts, warc: pages of at least this importance [0]."
 )
@@ -173,13 +173,17 @@ def export(
 
     texts --to FOLDER: a Markdown file for each page, in folders as in its URL; FOLDER/_pages.jsonl lists them.
     """
+    from xyro.wire.clock import SystemClock
+    from xyro.wire.moments import moment
+
+    start = moment(since, "--since", SystemClock().time()) if since else 0.0
     if folder is not None:
         if table != "texts" or form or output:
             raise InputError("--to: `xyro export texts --to FOLDER`, without -o and --format")
         from xyro.service.cli.page_commands import export_folder
 
         with exported(place, "pages") as rows:
-            export_folder(place, rows, folder, text_form, since, min_importance, delete)
+            export_folder(place, rows, folder, text_form, start, min_importance, delete)
         return
     if delete:
         raise InputError("--delete: only with --to FOLDER")
@@ -191,25 +195,32 @@ def export(
         raise InputError(f"--format {form}: histories are lists, which only jsonl holds; leave it out")
     check(form, out)
     if table in ("texts", "warc"):
-        from xyro.plugins.contents.contents_view import seconds_of
         from xyro.service.cli.page_commands import contents_of
 
         with contents_of(place) as view:
             select = view.texts if table == "texts" else view.warc
-            write_rows(table, select(by, seconds_of(since) if since else 0.0, min_importance), form, out)
+            write_rows(table, select(by, start, min_importance), form, out)
         return
     with exported(place, table) as rows:
         write_rows(table, rows, form, out)
 
 
-@click.command(short_help="Show hosts with most waiting links and orders.")
+@click.command(short_help="Show hosts with most waiting links and orders, or what hosts cost.")
 @with_place
 @click.option("-n", "count", type=click.IntRange(1, 100_000), default=20, help="How many [20].")
+@click.option("--by", type=click.Choice(["waiting", "bytes", "requests", "seconds"]), default="waiting",
+              help="Order [waiting]; the others show what each host has cost.")  # fmt: skip
 @as_json_too
-def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
-    """Show the hosts with most waiting links, then those with most orders.
+def hosts(place: CrawlPlace, count: int, by: str, as_json: bool) -> None:
+    """Show the hosts with most waiting links, then those with most orders; or, --by bytes, requests or seconds, those
+    that have cost most.
 
-    orders: reads of new pages ordered so far; unread: its unread pages now, and most: how many it may have; poor:
+    What hosts cost: the bytes received for their pages, the requests for these (each read, each failure), and the
+    seconds that they took, in all and each; robots.txt is not counted. How much of it each page costs is in how often
+    it is read: `xyro plan`, `xyro why URL`.
+
+    orders: how many pages of the host were ordered while they were unread, whether they were read since or not (what
+    is long ago counts less); unread: its unread pages now, and most: how many it may have; poor:
     pages of patterns that breed, which get 2 % of the reads in all; credit: new hosts that links of its domain may
     still introduce, and brought: those they did; waiting: links of its pages that wait for either limit; fails:
     failures of the host in a row. A line below says whether the host is paused or blocked, and which [[sites]] entry
@@ -219,11 +230,11 @@ def hosts(place: CrawlPlace, count: int, as_json: bool) -> None:
 
     remote = place.find()
     if remote is not None:
-        rows = first_hosts(remote.lines("/export/hosts"), count)
+        rows = first_hosts(remote.lines("/export/hosts"), count, by)
     else:
         with stopped_views(place.directory) as views:
-            rows = first_hosts(views.hosts(), count)
-    click.echo(json.dumps(rows) if as_json else hosts_table(rows, terminal_width()))
+            rows = first_hosts(views.hosts(), count, by)
+    click.echo(json.dumps(rows) if as_json else hosts_table(rows, terminal_width(), by))
 
 
 @click.command()

@@ -70,7 +70,7 @@ _reference = click.argument("reference", metavar="URL|ID")
     "moment",
     default="",
     metavar="TIME",
-    help="The version that held then: 2026-11-22, or 2026-11-22T10:30:00Z.",
+    help="The version that held then: 2026-11-22T10:30:00Z, yesterday, 24h (ago).",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 def get(reference: str, place: CrawlPlace, version: int | None, moment: str, output: Path | None) -> None:

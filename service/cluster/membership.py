@@ -176,7 +176,8 @@ class ClusterMembership:
         if different := list(differences(agreed, placement.settings)):
             raise InputError(
                 f"{link.url}: this node's settings are not the cluster's: {'; '.join(different[:5])}. Start it with "
-                "those there, or change them for all nodes by `xyro cluster set`"
+                "those there (options, files, XYRO_ variables), or change them for all nodes, also while none runs, by "
+                f"`xyro cluster set {different[0].partition(' ')[0]}=VALUE`"
             )
         if partitions not in (None, placement.partitions):
             raise InputError(f"--partitions {partitions}: the crawl there has {placement.partitions}; leave it out")

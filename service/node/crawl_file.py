@@ -52,6 +52,8 @@ _STORED_FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """section -> keys that decide which URLs belong to the crawl, which are never contacted, how sites are met, what
 importance means, and what is kept"""
+_OWN_FIELDS: Mapping[str, tuple[str, ...]] = {"changes": ("record",)}
+"""what is remembered, too, but may differ between the nodes of a cluster"""
 _TABLES = ("rules", "focus")
 _HEAD = """\
 # What this crawl was last given (written by xyro). Options and --config files of a later run replace it; rules = [] and
@@ -166,6 +168,10 @@ def _toml(settings: Settings) -> str:
         lines.append(f"\n[{section}]")
         now, before = getattr(settings, section), getattr(defaults, section)
         lines += [_line(key, getattr(now, key)) for key in keys if getattr(now, key) != getattr(before, key)]
+    for section, keys in _OWN_FIELDS.items():
+        now, before = getattr(settings, section), getattr(defaults, section)
+        if changed := [_line(key, getattr(now, key)) for key in keys if getattr(now, key) != getattr(before, key)]:
+            lines += [f"\n[{section}]", *changed]
     for name in _TABLES:
         for table in getattr(settings, name):
             lines.append(f"\n[[{name}]]")

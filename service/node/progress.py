@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from xyro.service.node.status import running
 from xyro.service.views.forecast import proposal
-from xyro.wire.text import counted
+from xyro.wire.text import counted, figure
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
 
 LIVE, PLAIN = 0.25, 10.0
 """seconds between two lines"""
+LATER, IDLE = 60.0, 3_600.0
+"""seconds between two log lines once a crawl runs for BEGINNING, and while nothing happens"""
+BEGINNING = 600.0
 RECENT = 5.0
 OFFERED_AFTER = 3_600.0
 """seconds"""
@@ -32,7 +35,7 @@ def line(status: Mapping[str, Any]) -> str:
     return "  ".join(
         [
             f"{status['reads_this_run']:,} read",
-            f"{status['pages_per_second']:,.0f}/s",
+            rate(status["pages_per_second"]),
             f"{status['known']:,} known",
             f"{status['states']['unread']:,} unread",
             f"queue: {queued or 'empty'}",
@@ -40,6 +43,30 @@ def line(status: Mapping[str, Any]) -> str:
             counted(errors, "error"),
         ]
     )
+
+
+def rate(reads: float) -> str:
+    """Reads a second as people read them: `1,234/s`, `2.5/s`, slow ones by the hour."""
+    if reads >= 10.0:
+        return f"{reads:,.0f}/s"
+    return f"{figure(reads, 2)}/s" if reads >= 0.1 or not reads else f"{figure(3_600.0 * reads, 2)}/h"
+
+
+class LogPace:
+    """Decides which status of a running crawl is worth a line in its log: one a while, hardly any while all stays."""
+
+    def __init__(self) -> None:
+        self._last: object = None
+        self._at = -IDLE
+
+    def wants(self, status: Mapping[str, Any], seconds: float) -> bool:
+        """Tell whether a status is logged, `seconds` after the start of the crawl."""
+        now = [status[name] for name in ("reads_this_run", "known", "states", "queue", "in_flight", "errors")]
+        least = IDLE if now == self._last else PLAIN if seconds < BEGINNING else LATER
+        if seconds < self._at + least - PLAIN / 2:
+            return False
+        self._last, self._at = now, seconds
+        return True
 
 
 class _Recent:
@@ -79,9 +106,11 @@ async def show(node: Node) -> None:
     """Until cancelled."""
     if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         await _live(node)
+    pace = LogPace()
     while True:
         await asyncio.sleep(PLAIN)
-        _log.info("%s", line(running(node)))
+        if pace.wants(status := running(node), node.clock.monotonic() - node.started):
+            _log.info("%s", line(status))
 
 
 async def _live(node: Node) -> None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _REFUSALS = {
     "only-net": "only-net: --only-net allows only other networks",
     "blocked-address": "blocked-address: a private or reserved address; --only-net 127.0.0.0/8 reads this machine (and "
-    "nothing else), [fetch] allow_private opens other private networks",
+    'nothing else); [fetch] allow_private = ["10.0.0.0/8"] opens other private networks (a list; of a cluster: `xyro '
+    "cluster set fetch.allow_private=10.0.0.0/8`)",
     "blocked-port": "blocked-port: its port is not among those that may be contacted; add it to [fetch] ports",
 }
 

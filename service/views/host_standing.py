@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from xyro.metadata.hosts import POOR, PRICE, PROOF, QUERIES
 from xyro.metadata.states import FOLDER, State
 from xyro.service.views.text_tables import LEAST_ROOM, middle_cut
 from xyro.wire.ids import LocalPage
-from xyro.wire.text import printable
+from xyro.wire.sizes import sized
+from xyro.wire.text import figure, printable
 from xyro.wire.urls import fits
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ HOST_STANDING: dict[str, type] = {
     "introduced": int,
     "waiting": int,
     "site": str,
+    "requests": int,
+    "bytes": int,
+    "seconds": float,
 }
 """fields of a host's row"""
 COLUMNS = {
@@ -42,7 +46,9 @@ COLUMNS = {
     "failures": "fails",
 }
 """numbers in a row of `xyro hosts`, and their headings"""
-TABLE = ("host", *COLUMNS, "held", "site")
+COSTS = ("bytes", "requests", "seconds")
+"""what a host has cost so far, by which `xyro hosts --by` orders"""
+TABLE = ("host", *COLUMNS, *COSTS, "held", "site")
 MOST_PAGES = 256
 """pages whose waiting links are looked through for a URL: some milliseconds each"""
 
@@ -63,11 +69,12 @@ class HostStanding:
         self._poor = np.bincount(columns["host"][poor], minlength=len(frontier.partition.hosts))
 
     def fields(self, host: int) -> dict[str, Any]:
-        """`orders` of its unread pages so far; `most_unread` pages that it may have; `poor` ones now; new hosts for
-        which its domain has `credit`, and which it `introduced`; `waiting` links that its pages show; the [[sites]]
-        entry that holds."""
+        """`orders` given to pages of it that were unread then; `most_unread` pages that it may have; `poor` ones now;
+        new hosts for which its domain has `credit`, and which it `introduced`; `waiting` links that its pages show; the
+        [[sites]] entry that holds; `requests` for its pages, the `bytes` received and the `seconds` spent on them."""
         frontier, waiting_links = self.frontier, self.frontier.pages.waiting_links
         name = frontier.partition.hosts.names[host]
+        cost = frontier.partition.costs.of_host(host)
         credit, _, introduced = frontier.partition.introductions.state(frontier.partition.hosts.domain(host))
         return {
             "orders": frontier.partition.standing.of_host(host),
@@ -77,6 +84,9 @@ class HostStanding:
             "introduced": introduced,
             "waiting": self._waiting[host],
             "site": next((site.host for site in self._sites if fits(name, site.host)), None),
+            "requests": cost.requests,
+            "bytes": cost.bytes,
+            "seconds": round(cost.seconds, 3),
         }
 
 
@@ -112,18 +122,25 @@ def waiting_sentences(frontier: Frontier, page: LocalPage) -> Iterator[str]:
         )
 
 
-def first_hosts(rows: Iterable[Mapping[str, Any]], count: int) -> list[dict[str, Any]]:
-    """The rows of the hosts that wait most, then of those with most orders; none whose pages are all out of scope."""
-    crawled = (row for row in rows if row["in_scope"] or row["held"])
-    first = nlargest(count, crawled, key=lambda row: (row["waiting"], row["orders"]))
+def first_hosts(rows: Iterable[Mapping[str, Any]], count: int, by: str = "waiting") -> list[dict[str, Any]]:
+    """The rows of the hosts that wait most, then of those with most orders, or of those that cost most `by` one of
+    COSTS; none whose pages are all out of scope and were never asked for."""
+    crawled = (row for row in rows if row["in_scope"] or row["held"] or row["requests"])
+    first = nlargest(count, crawled, key=lambda row: (row[by], row["orders"]))
     return [{name: row[name] for name in TABLE} for row in first]
 
 
-def hosts_table(rows: Sequence[Mapping[str, Any]], width: int = 0) -> str:
+def hosts_table(rows: Sequence[Mapping[str, Any]], width: int = 0, by: str = "waiting") -> str:
     """Rows as text, a line each; below it one where the host is paused or blocked, and one for its [[sites]] entry.
-    width: columns of the terminal, 0 = no bound; a name that does not fit is cut in the middle."""
-    cells = [[f"{row[name]:,.0f}" for name in COLUMNS] for row in rows]
-    wide = [max(map(len, column)) for column in zip(COLUMNS.values(), *cells, strict=True)]
+    by: one of COSTS shows what the hosts have cost. width: columns of the terminal, 0 = no bound; a name that does not
+    fit is cut in the middle."""
+    if by in COSTS:
+        heads: Sequence[str] = tuple(_COST_CELLS)
+        cells = [[cell(row) for cell in _COST_CELLS.values()] for row in rows]
+    else:
+        heads = tuple(COLUMNS.values())
+        cells = [[f"{row[name]:,.0f}" for name in COLUMNS] for row in rows]
+    wide = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     names = [printable(str(row["host"]), 260) for row in rows]
     room = max(map(len, ("host", *names)))
     if width:
@@ -133,7 +150,7 @@ def hosts_table(rows: Sequence[Mapping[str, Any]], width: int = 0) -> str:
         numbers = " ".join(f"{cell:>{size}}" for cell, size in zip(cells, wide, strict=True))
         return f"{middle_cut(name, room):{room}} {numbers}"
 
-    lines = [line("host", COLUMNS.values())]
+    lines = [line("host", heads)]
     for name, row, numbers in zip(names, rows, cells, strict=True):
         lines.append(line(name, numbers))
         if row["held"]:
@@ -141,3 +158,15 @@ def hosts_table(rows: Sequence[Mapping[str, Any]], width: int = 0) -> str:
         if row["site"]:
             lines.append(f"    [[sites]] {middle_cut(printable(str(row['site']), 260), 66)}")
     return "\n".join(lines)
+
+
+_COST_CELLS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "received": lambda row: sized(row["bytes"]),
+    "requests": lambda row: f"{row['requests']:,}",
+    "seconds": lambda row: figure(row["seconds"]),
+    "each": lambda row: sized(row["bytes"] / row["requests"]) if row["requests"] else "-",
+    "s each": lambda row: figure(row["seconds"] / row["requests"], 2) if row["requests"] else "-",
+    "read": lambda row: f"{row['read']:,}",
+    "unread": lambda row: f"{row['unread']:,}",
+}
+"""headings of `xyro hosts --by bytes`, and what stands below them"""

@@ -160,7 +160,8 @@ class View:
         return "queued" if self.flags[page] & WANTED else NAMES[state]
 
     def describe(self, page: LocalPage, mean: float) -> dict[str, Any]:
-        """One row of `export pages`. mean: importance over all known pages."""
+        """A page as it is stored, with the dates that hold while it is refreshed. mean: importance over all known
+        pages."""
         row, url = self.row(page), self.url(page)
         kind = Kind((int(self.flags[page]) & KIND_MASK) >> KIND_SHIFT)
         children = self.children(page)
@@ -194,7 +195,8 @@ class View:
         }
 
     def describe_now(self, page: LocalPage, mean: float) -> dict[str, Any]:
-        """The same row for `top` and `why`: what reads nothing again, or does not run, has no next read."""
+        """The same row for `export pages`, `top` and `why`: a crawl that reads nothing again, or does not run, has no
+        next reads."""
         row = self.describe(page, mean)
         return row if self.frontier.scheduler.schedule.refreshing else {**row, "interval_s": None, "next_read": None}
 
@@ -272,7 +274,7 @@ class Views:
         for view in self.views:
             for part in parts(view.n):
                 for page in local_pages(np.flatnonzero(view.own[part]) + part.start):
-                    yield view.describe(page, self.mean)
+                    yield view.describe_now(page, self.mean)
 
     def documents(self) -> Iterator[dict[str, Any]]:
         """Rows of all documents in the repository, by id: the latest version of each."""

@@ -4,13 +4,19 @@ import base64
 import hashlib
 import json
 import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
 from contextlib import closing
 from http.client import HTTPConnection
+from urllib.error import URLError
 
 import pytest
 
 from tests.plugins.changing_site import ChangingSite
-from tests.service.face import started, until, xyro
+from tests.service.face import ENVIRONMENT, XYRO, started, until, xyro
 from xyro.plugins.dashboard.dashboard_sessions import KEY_LIFE, MOST_SESSIONS, SESSION_LIFE, DashboardSessions
 from xyro.plugins.dashboard.routes import LAST_READS
 from xyro.wire.clock import ManualClock
@@ -140,3 +146,41 @@ def test_versions_of_a_text_are_compared(crawl, session):
 def test_a_stopped_crawl_has_no_dashboard(tmp_path):
     done = xyro("dashboard", "--data", tmp_path)
     assert done.returncode == 2 and "no process works on it" in done.stderr
+
+
+def test_a_relay_passes_the_page_on_until_it_is_interrupted(crawl):
+    """As out of a container: the link names the published address, the page and a session answer there."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [*XYRO, "dashboard", "--data", str(crawl[1]), "--listen", f"127.0.0.1:{port}", "--at", f"localhost:{port}"]
+    with subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as relay:
+        link = relay.stdout.readline().strip()
+        key = re.fullmatch(rf"http://localhost:{port}/dashboard#(\S{{32}})", link)[1]
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                with urllib.request.urlopen(link, timeout=30) as page:
+                    assert page.status == 200 and b"<script>" in page.read()
+                break
+            except URLError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        opened = urllib.request.Request(f"http://127.0.0.1:{port}/dashboard/session", json.dumps({"key": key}).encode())
+        opened.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(opened, timeout=30) as answer:
+            assert json.load(answer)["session"]
+        relay.send_signal(signal.SIGINT)
+        assert relay.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--listen", "8089"], "expected HOST:PORT"),
+        (["--at", "127.0.0.1:1"], "goes with --listen"),
+        (["--listen", "0.0.0.0:99999"], "expected HOST:PORT"),
+    ],
+)
+def test_a_relay_with_a_wrong_address_is_refused(crawl, words, said):
+    done = xyro("dashboard", "--data", crawl[1], *words)
+    assert done.returncode == 2 and said in done.stderr

@@ -30,6 +30,13 @@ def test_a_new_directory_remembers_nothing(tmp_path):
     assert paths(tmp_path) == [] and again(tmp_path) == Settings()
 
 
+def test_that_changes_are_recorded_is_remembered_and_no_matter_of_the_cluster(tmp_path):
+    recording = load(overrides={"changes.record": True})
+    remember(tmp_path, recording, MemoryStore())
+    assert again(tmp_path).changes.record and not load([*paths(tmp_path)], {}, {"changes.record": False}).changes.record
+    assert crawl_file.agreed(recording) == crawl_file.agreed(Settings())
+
+
 def test_whom_the_virtual_page_pays_comes_back(tmp_path):
     chosen = Settings(
         focus=FOCUS, opic=OpicSettings(ordinary_weight=0.0, damping=0.9, virtual="edge", query_weight=0.5)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from xyro.service.node.log_setup import set_up
-from xyro.service.node.progress import line
+from xyro.service.node.progress import PLAIN, LogPace, line, rate
 from xyro.service.views.export import COLUMNS, check, form_of, write_rows
 from xyro.service.views.text_tables import field_lines, pages_table
 from xyro.wire.errors import InputError, MachineError
@@ -168,6 +168,37 @@ def test_the_progress_line_tells_speed_known_queue_and_errors():
     assert line(said) == (
         "1,200 read  100/s  5,000 known  7 unread  queue: ordered 2 discover 31  4 being read  1 error"
     )
+
+
+@pytest.mark.parametrize(
+    ("reads", "told"),
+    [
+        (0, "0/s"),
+        (12_345.6, "12,346/s"),
+        (99.6, "100/s"),
+        (9.96, "10/s"),
+        (2.5, "2.5/s"),
+        (0.5, "0.5/s"),
+        (0.0123, "44/h"),
+    ],
+)
+def test_a_rate_has_the_digits_that_matter(reads, told):
+    assert rate(reads) == told
+
+
+def test_an_idle_crawl_logs_its_progress_once_an_hour_and_one_that_reads_each_minute_later_on():
+    def lines(seconds, reads):
+        """Times of the lines of a crawl that is looked at every PLAIN seconds."""
+        pace, said = LogPace(), {"known": 1, "states": {}, "queue": {}, "in_flight": 0, "errors": {}}
+        times = [PLAIN * step for step in range(1, round(seconds / PLAIN) + 1)]
+        return [t for t in times if pace.wants({**said, "reads_this_run": reads(t), "pages_per_second": 1 / t}, t)]
+
+    idle = lines(86_400, lambda _: 7)
+    assert len(idle) <= 25 and idle[0] == PLAIN
+    busy = lines(86_400, lambda t: t)
+    assert busy[:59] == [PLAIN * step for step in range(1, 60)] and len(busy) <= 60 + 1_440
+    wakes = lines(7_200, lambda t: 7 if t < 5_000 else 8)
+    assert 5_000 in wakes, "what happens is told at once"
 
 
 @pytest.fixture

@@ -85,6 +85,36 @@ def test_a_script_gets_the_error_of_its_crawl_and_of_its_own_work(site, tmp_path
     assert json.loads(command("audit", "--json", "--data", tmp_path / "d").stdout)["ok"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"max_page": 3}, "max_page: no such option; did you mean max_pages?"),
+        ({"nonsense": 3}, "nonsense: no such option; a setting is written section__key"),
+        ({"only_net": "127.0.0"}, "only_net: expected a list of networks, such as 10.0.0.0/8, got ['127.0.0']"),
+        ({"max_pages": -1}, "max_pages: expected "),
+        ({"scope": "all"}, "scope: expected "),
+        ({"header": "x"}, "header: expected "),
+        ({"fetch__signatur": "text"}, "did you mean signature?"),
+        ({"fetch__signature": 7}, "fetch__signature: expected "),
+    ],
+)
+def test_a_wrong_argument_is_named_at_the_call(tmp_path, arguments, said):
+    """Not in the loop, nor as an option of the command."""
+    with pytest.raises(xyro.InputError) as refused:
+        xyro.crawl("http://127.0.0.1:9/", data=tmp_path / "d", **{"only_net": "127.0.0.0/8", **arguments})
+    assert str(refused.value).startswith("xyro.crawl: ") and said in str(refused.value)
+    assert "command line" not in str(refused.value)
+    assert refused.value.__context__ is None or refused.value.__suppress_context__, "one traceback, and a short one"
+    assert len(refused.traceback) <= 3 and not (tmp_path / "d").exists()
+
+
+def test_titles_come_with_the_text(site, tmp_path):
+    options = {**LOCAL, "max_pages": 2}
+    plain = [page for page in xyro.crawl(site.entry, data=tmp_path / "d", **options) if page.kind == "HTML"]
+    told = [page for page in xyro.crawl(site.entry, data=tmp_path / "e", text=True, **options) if page.kind == "HTML"]
+    assert plain and {page.title for page in plain} == {None} and all(isinstance(page.title, str) for page in told)
+
+
 async def test_inside_an_event_loop_for_is_refused_and_names_the_other(site, tmp_path):
     with pytest.raises(xyro.InputError, match="`async for page in xyro"):
         for _ in xyro.crawl(site.entry, data=tmp_path / "d", **LOCAL):

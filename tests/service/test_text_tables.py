@@ -3,7 +3,7 @@
 import pytest
 
 from xyro.opic import confidence
-from xyro.service.views.host_standing import COLUMNS, first_hosts, hosts_table
+from xyro.service.views.host_standing import COLUMNS, COSTS, first_hosts, hosts_table
 from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.text_tables import (
     FARTHEST,
@@ -138,7 +138,7 @@ def test_a_status_says_why_it_knows_no_freshness(model, read, why):
 
 
 def test_hosts_out_of_scope_are_not_among_the_first():
-    row = dict.fromkeys((*COLUMNS, "site", "held"))
+    row = {**dict.fromkeys((*COLUMNS, "site", "held")), **dict.fromkeys(COSTS, 0)}
     rows = [
         {**row, "host": host, "waiting": 0, "orders": 0, "in_scope": in_scope, "held": held}
         for host, in_scope, held in (("in.example", 3, None), ("out.example", 0, None), ("held.example", 0, "blocked"))

@@ -70,6 +70,7 @@ def test_a_crawl_that_does_not_refresh_says_so():
     assert "This crawl does not refresh, so it has no next read" in because(crawl, url(0))
     (top,) = crawl.views().top(1, "importance", crawl.now)
     assert top["next_read"] is None and top["interval_s"] is None
+    assert {(row["next_read"], row["interval_s"]) for row in crawl.views().pages()} == {(None, None)}, "nor in exports"
     refreshed = crawl_of(refreshing=True)
     assert refreshed.views().top(1, "importance", refreshed.now)[0]["next_read"]
 

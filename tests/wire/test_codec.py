@@ -80,6 +80,7 @@ REPORTS = st.builds(
     vendor=TEXT,
     skeleton=st.just(b"") | st.binary(min_size=16, max_size=16),
     refused=st.integers(0, 7),
+    received=NUMBER,
 )
 XML_PAGES = st.builds(
     XmlPage, NUMBER, URLS, COUNT, TIME, st.sampled_from([Kind.XML, Kind.DTD]), TEXT, TEXT, st.binary(max_size=300)
@@ -201,7 +202,7 @@ SHAPES = {
     1: "page url priority epoch etag last_modified attempt not_before deadline raised probe refused",
     2: "page url epoch started ended status error final retry_at kind mime size truncated signature etag "
     "last_modified location links noindex nofollow loading charset host_next host_failures sitemaps "
-    "fresh_for hubs topic vendor skeleton refused",
+    "fresh_for hubs topic vendor skeleton refused received",
     3: "page url epoch read_at kind mime charset body",
     4: "page url epoch state format error links modified needs rates hubs",
     5: "source target seq items virtual spent pages weighted focused",

@@ -66,6 +66,11 @@ def test_what_is_hidden_goes(attribute):
         ('<p title="1 > 0">a\1 <b>\2b</b> &lt;i&gt;</p>', "a **b** <i>"),
         ("<p>a <b>bold </b>word, <i>so</i></p>", "a **bold** word, *so*"),
         ('<p><a href="../x?a=1&amp;b=(2)">link</a></p>', "[link](https://example.org/x?a=1&b=(2%29)"),
+        ('<p><a href="b.html#t)a b">x</a></p>', "[x](https://example.org/d/b.html#t%29a%20b)"),
+        (
+            '<p><a href="#sec-1">x</a> <a href="c#">y</a></p>',
+            "[x](https://example.org/d/#sec-1) [y](https://example.org/d/c)",
+        ),
         ("<ul><li>one<li>two<ul><li>deep</ul></ul>", "- one\n- two\n  - deep"),
         ("<ol><li>one<li><p>two</p><p>more</p></ol>", "1. one\n2. two\n  more"),
         ("<pre>a\n  b &lt;c&gt;</pre>", "```\na\n  b <c>\n```"),
@@ -74,6 +79,11 @@ def test_what_is_hidden_goes(attribute):
             "<table><tr><th>A<th>B<tr><td>1<td>x|y<tr><td><a href=/z>2</a><td></table>",
             "| A | B |\n| --- | --- |\n| 1 | x\\|y |\n| [2](https://example.org/z) |  |",
         ),
+        (
+            "<table><tr><td><td>&nbsp;<td><tr><th><th>name<th>task<tr><td><td><a href=/m#x>m</a><td>does it</table>",
+            "| name | task |\n| --- | --- |\n| [m](https://example.org/m#x) | does it |",
+        ),
+        ("<table><tr><td><td>one<tr><td><td>two</table>", "one\n\ntwo"),
         ("<table><tr><td><p>left</p><p>more</p><td><h2>right</h2></table>", "left\n\nmore\n\n## right"),
         ("<p>x<script>var a</script><!-- no --><span>y</span> <code>z &lt; 1</code></p>", "xy `z < 1`"),
         ("<p>one<br>two</p>", "one two"),
