@@ -82,8 +82,8 @@ class ContentsView:
         """{"text", "markdown"} of a version. InputError: its text is not kept."""
         if version.text is None:
             raise InputError(
-                "its text is not kept: since [keep] text is on no read brought a page of HTML; `xyro why URL` tells what "
-                "they brought"
+                "its text is not kept: since [keep] text is on no read brought a page of HTML; `xyro why URL` tells "
+                "what they brought"
             )
         row = self._index.execute("SELECT packed FROM bodies WHERE digest = ?", (version.text.digest,)).fetchone()
         if row is None:

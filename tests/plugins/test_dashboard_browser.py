@@ -106,7 +106,7 @@ async def explain(tab):
 @NEEDS_CHROMIUM
 def test_hostile_titles_and_urls_stay_text_in_every_view(tmp_path):
     pictures = Path(os.environ.get("XYRO_TEST_PICTURES", tmp_path))
-    (settings := tmp_path / "s.toml").write_text(f'{SETTINGS}[[sinks]]\nname = "lines"\npath = "{tmp_path / "lines"}"\n')
+    (settings := tmp_path / "s.toml").write_text(f'{SETTINGS}[[sinks]]\nname = "lines"\npath = "{tmp_path}/lines"\n')
     options = ("--scope", "any", "--only-net", "127.0.0.0/8", "--delay", "0", "--config", settings, "--refresh")
     data = tmp_path / "d"
 
