@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from xyro.contents_index import FOLDER, NAME, open_index, unpacked_text
 from xyro.plugins.changes.change_rows import ChangeKind, ChangeRow
 from xyro.wire.errors import XyroError
+from xyro.wire.ids import PageId
 from xyro.wire.word_diff import word_diff
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class ChangedTexts:
             base.close()
 
 
-def _difference(base: sqlite3.Connection, page: int, row: ChangeRow) -> tuple[float | None, list[Any] | None]:
+def _difference(base: sqlite3.Connection, page: PageId, row: ChangeRow) -> tuple[float | None, list[Any] | None]:
     """(share of the words, the words), of the texts before and after a change."""
     query = (
         "SELECT number, CAST(time AS INTEGER) > ?, packed FROM texts LEFT JOIN bodies USING (digest) "

@@ -4,7 +4,7 @@ GET  /dashboard                      the page, without any data: for everybody w
 POST /dashboard/link                 -> {"path"}: a link that opens one session, once, within ten minutes
 POST /dashboard/session  {"key"}     -> {"session"}: what the page shows as `Authorization: Session ...` from then on
 GET  /dashboard/events               server-sent events: status, health, speed over ten minutes, the last reads
-GET  /dashboard/hosts?by=&find=      the first hosts by importance, backlog or failures, or by a part of their name
+GET  /dashboard/hosts?by=&find=      the first hosts by importance, backlog, failures, cost, or a part of their name
 GET  /dashboard/texts?url=&from=&to= versions of its kept text, and what changed between two
 """
 
@@ -50,6 +50,7 @@ ORDERS: dict[str, Callable[[dict[str, Any]], float]] = {
     "importance": lambda row: row["importance"],
     "backlog": lambda row: row["unread"] + row["waiting"],
     "failures": lambda row: row["failures"] + row["challenges"] + row["errors"],
+    "cost": lambda row: row["bytes"],
 }
 Look = Callable[[], Awaitable[dict[str, Any]]]
 Texts = Callable[[Path, str, int | None, int | None, float], dict[str, Any]]

@@ -126,6 +126,9 @@ def test_hosts_are_found_and_held(crawl, session):
     site, data = crawl
     rows = json.loads(ask(data, "/dashboard/hosts?by=backlog&find=0.2", **session)[1])
     (name,) = [row["host"] for row in rows]
+    assert rows[0]["bytes"] > 100 and rows[0]["requests"] >= 4 and rows[0]["seconds"] > 0
+    costs = [row["bytes"] for row in json.loads(ask(data, "/dashboard/hosts?by=cost", **session)[1])]
+    assert costs == sorted(costs, reverse=True) and len(costs) == 2
     assert name == f"127.3.0.2:{site.port}" and rows[0]["delay"] == 0.0
     assert ask(data, "/hosts", "POST", {"host": name, "action": "pause"}, **session)[0] == 200
     text = xyro("status", "--data", data).stdout

@@ -40,6 +40,7 @@ async def walk(tab, link, pictures):
         await tab.until(f"document.querySelector('#{view}').textContent.length > 40")
         if view == "now":
             await tab.until("document.querySelectorAll('#reads tbody tr').length === 12")
+            await tab.until("document.querySelector('#sinks tbody tr').textContent.startsWith('lines')")
         if view == "fresh":
             await bandwidth(tab)
         if view == "hosts":
@@ -77,6 +78,7 @@ async def pause(tab):
     cells = "[...document.querySelectorAll('#rows tbody tr:first-child td')]"
     told = f"Object.fromEntries({cells}.map((each) => [each.dataset.name, each.textContent]))"
     assert (await tab.value(told)).items() >= {"delay": "0 s", "traps": "–"}.items()
+    assert await tab.value(f"{told}.received.endsWith('kB') || {told}.received.endsWith('MB')")
     for action, word in (("pause", "paused"), ("resume", "resumed")):
         await reach(tab, f"here.textContent === '{action}' && !here.disabled")
         await tab.press("Enter")
@@ -104,7 +106,7 @@ async def explain(tab):
 @NEEDS_CHROMIUM
 def test_hostile_titles_and_urls_stay_text_in_every_view(tmp_path):
     pictures = Path(os.environ.get("XYRO_TEST_PICTURES", tmp_path))
-    (settings := tmp_path / "s.toml").write_text(SETTINGS)
+    (settings := tmp_path / "s.toml").write_text(f'{SETTINGS}[[sinks]]\nname = "lines"\npath = "{tmp_path}/lines"\n')
     options = ("--scope", "any", "--only-net", "127.0.0.0/8", "--delay", "0", "--config", settings, "--refresh")
     data = tmp_path / "d"
 
