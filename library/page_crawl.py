@@ -251,8 +251,8 @@ def _in_python(error: str, settings: Collection[str]) -> str:
         setting = f"{place[1]}__{place[2]}"
         return f"{setting if setting in settings else _RENAMED.get(setting, place[2])}:"
 
-    told = _PLACE.sub(argument, error)
-    return error if told == error and not error.startswith(_SOURCE) else f"xyro.crawl: {told.removeprefix(_SOURCE)}"
+    named = _PLACE.sub(argument, error)
+    return error if named == error and not error.startswith(_SOURCE) else f"xyro.crawl: {named.removeprefix(_SOURCE)}"
 
 
 _SOURCE = "command line: "

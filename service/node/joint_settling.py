@@ -189,11 +189,11 @@ class JointSettling:
 
     # -- spending ------------------------------------------------------------------------------------------------
 
-    def spend(self, turnovers: float, most: int) -> int:
+    def spend(self, turnovers: float, limit: int) -> int:
         """Let pages spend until the clock shows so many turnovers, at most so many of them, or until nothing is left
         that is worth it. Returns the spends."""
         ledger, idle, done = self.ledger, 0, 0
-        while ledger.clock.turnovers < turnovers and done < most and idle < SWEEPS_IDLE:
+        while ledger.clock.turnovers < turnovers and done < limit and idle < SWEEPS_IDLE:
             count = self._sweep()
             idle, done = 0 if count else idle + 1, done + count
             ledger.pay()
@@ -222,9 +222,9 @@ class JointSettling:
         children = member.frontier.partition.children(LocalPage(int(member.own[page - member.first])))
         if children is None:
             return None
-        found: Ids = self._placed[index][children]
-        known: Ids = found[found != UNKNOWN]
-        return known
+        numbers: Ids = self._placed[index][children]
+        targets: Ids = numbers[numbers != UNKNOWN]
+        return targets
 
     # -- the end -------------------------------------------------------------------------------------------------
 

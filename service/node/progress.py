@@ -57,15 +57,15 @@ class LogPace:
 
     def __init__(self) -> None:
         self._last: object = None
-        self._at = -IDLE
+        self._said_at = -IDLE
 
     def wants(self, status: Mapping[str, Any], seconds: float) -> bool:
         """Tell whether a status is logged, `seconds` after the start of the crawl."""
         now = [status[name] for name in ("reads_this_run", "known", "states", "queue", "in_flight", "errors")]
         least = IDLE if now == self._last else PLAIN if seconds < BEGINNING else LATER
-        if seconds < self._at + least - PLAIN / 2:
+        if seconds < self._said_at + least - PLAIN / 2:
             return False
-        self._last, self._at = now, seconds
+        self._last, self._said_at = now, seconds
         return True
 
 

@@ -76,7 +76,7 @@ def test_get(which, request, tmp_path):
     for words, told in (
         ((BOOK, "--version", 4), "has versions 1 to 3, not 4"),
         ((BOOK, "--at", "2001-01-01"), "nothing older than 2023-11-14T22:13:20Z"),
-        ((BOOK, "--at", "soon"), "is no time"),
+        ((BOOK, "--at", "soon"), "expected a time"),
         ((BOOK, "--at", "2023-11-15", "--version", 1), "name one of them"),
         (("http://h9.example/never",), "not known to this crawl"),
         (("http://h0.example/p.html",), "no document of it is stored"),
