@@ -49,6 +49,8 @@ LONGEST_REST = 5.0
 """seconds between two looks at a partition of several that has nothing to read before that"""
 LONGEST_WINDOW = 0.5
 """seconds that a group of one partition of several is kept open"""
+LEAST_HOLD = 0.001
+"""seconds: a rest that a clock of floats cannot tell from none would be waited for again and again"""
 LONGEST_HOLD = 1.0
 """seconds that cash of other partitions waits for a report to share its group with, while the node has something to
 read; a transfer and its Ack, both held, have to be back before it is sent again (outbox.SOONEST)"""
@@ -176,7 +178,7 @@ class PartitionLoop:
         """Keep cash of others for the next group of reports, which is cheaper than one of its own."""
         end = self.clock.monotonic() + LONGEST_HOLD
         while self._work and self._work.cash_only and not self._later and not self._idle() and not self._due():
-            if (left := end - self.clock.monotonic()) <= 0.0:
+            if (left := end - self.clock.monotonic()) < LEAST_HOLD:
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, TICK)):
