@@ -114,7 +114,11 @@ def test_a_copied_directory_another_crawl_and_other_settings_are_refused_in_one_
         twin = xyro(*join, *options, "--data", tmp_path / "n2")
         assert twin.returncode == 2 and "a process runs as node 1" in twin.stderr
         other = xyro(*join, "--only-net", "127.0.0.0/16", *options[2:], "--data", tmp_path / "n3")
-        assert other.returncode == 2 and "fetch.only_net is" in other.stderr and "`xyro cluster set`" in other.stderr
+        assert (
+            other.returncode == 2
+            and "fetch.only_net is" in other.stderr
+            and "`xyro cluster set fetch.only_net=VALUE`" in other.stderr
+        )
         assert not (tmp_path / "n3").exists()
         with running(pages=20, hosts=1, seed=5) as web:
             alone(tmp_path, web.entry, partitions=1)
