@@ -156,11 +156,11 @@ def test_it_does_so_after_a_restart(tmp_path):
     assert _parts(crawl, MENU[-1]).weight == before.weight == CITED_WEIGHT
 
 
-def test_it_is_read_before_one_that_its_own_host_pays_twice_as_much():
+def test_it_is_read_before_one_that_its_own_host_pays_half_as_much_again():
     crawl = _cited(Crawl.in_memory())
     cited, own = _waiting(crawl, MENU[-10:])[0], _waiting(crawl, MENU[:-10])[0]
     linked = crawl.frontier.ledger.linked(np.array([crawl.page(cited)[1]]))
-    crawl.frontier.columns["cash"][crawl.page(own)[1]] += 2 * int(linked[0])
+    crawl.frontier.columns["cash"][crawl.page(own)[1]] += int(linked[0]) // 2
     read = []
     while cited not in read and own not in read:
         order = _next(crawl)
