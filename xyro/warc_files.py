@@ -313,12 +313,13 @@ def _packed_head(answer: HttpAnswer, name: str, info: str, head: bytes) -> bytes
     """The head of an answer 304, of which its revisit has nothing.
 
     A head in a revisit is what replay shows, and of a 304 pywb shows just that; without one it shows the answer that
-    the revisit refers to.
+    the revisit refers to. The head is told in fields, the first of them its status line: what is no FIELDS pywb takes
+    for a capture.
     """
     record = _record(WarcRecordType.metadata, answer.url, answer.started, info)
-    record.headers["Content-Type"] = "application/http; msgtype=response"
+    record.headers["Content-Type"] = FIELDS
     record.headers["WARC-Concurrent-To"] = name
-    return _packed(record, head)
+    return _packed(record, b"status: " + head)
 
 
 def _fields(fields: Mapping[str, str]) -> bytes:
