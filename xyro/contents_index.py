@@ -5,6 +5,7 @@
     records   a row for each answer in a WARC file: where it is, what it shows
     texts     a row for each version of a page's text      bodies   the texts themselves, once each, by digest
     refusals  of pages that a robots.txt refuses uses of (wire/uses.py), which ones, as of their last read
+    gone      of pages that show their text no more, why, as of their last read
     totals    sums of these, kept by triggers
 
 It is written by the node alone, in the thread of a commit group and after the records are on disk; reader processes
@@ -33,6 +34,10 @@ FOLDER = "contents"
 """where contents are kept below a data directory"""
 WAIT = 10.0
 """seconds for which a writer waits for another one"""
+LOG_BYTES = 4 << 20
+"""what SQLite's log beside the index (index.sqlite-wal) is cut to when it has grown"""
+_LATER = (("refusals", "uses"), ("beliefs", "belief"), ("gone", "reason"))
+"""tables that an index of an older Xyro may lack, and their columns"""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS pages (
     page INTEGER PRIMARY KEY, url TEXT NOT NULL, importance REAL NOT NULL DEFAULT 0, rate REAL NOT NULL DEFAULT 0,
@@ -50,6 +55,7 @@ CREATE TABLE IF NOT EXISTS bodies (
     digest BLOB PRIMARY KEY, uses INTEGER NOT NULL, size INTEGER NOT NULL, packed BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS refusals (page INTEGER PRIMARY KEY, uses INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS beliefs (page INTEGER PRIMARY KEY, belief BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS gone (page INTEGER PRIMARY KEY, reason TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 INSERT OR IGNORE INTO totals VALUES
     ('records', 0), ('revisits', 0), ('record_bytes', 0), ('texts', 0), ('text_bytes', 0), ('dropped', 0);
@@ -110,26 +116,62 @@ def open_index(directory: Path, *, write: bool = False) -> sqlite3.Connection:
 
     path = directory / NAME
     if not write and not path.exists():
-        raise InputError(f"{path}: no page's contents are kept; a crawl with --text or --warc ([keep]) keeps them")
-    mode = "rwc" if write else "ro"
+        raise _nothing(path)
     try:
-        base = sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, timeout=WAIT, check_same_thread=False,
-            isolation_level=None,
-        )  # fmt: skip
         if write:
-            base.execute("PRAGMA journal_mode = WAL")
-            base.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last rows, not their records
-            base.executescript(_SCHEMA)
-        else:
-            for name, column in (("refusals", "uses"), ("beliefs", "belief")):  # an older Xyro may have made none
-                if not base.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone():
-                    base.execute(f"CREATE TEMP TABLE {name} (page INTEGER PRIMARY KEY, {column})")
-        return base
+            return _writable(path)
+        try:
+            return _readable(path, "mode=ro")
+        except sqlite3.Error:
+            if (log := path.with_name(f"{NAME}-wal")).exists() and log.stat().st_size:
+                raise
+            return _readable(path, "mode=ro&immutable=1")  # a full disk has no room for the locks; nor can anyone write
     except sqlite3.Error as error:
         raise MachineError(
-            f"{path}: {error}: mend the disk, or move the file away: a new one begins with later reads"
+            f"{path}: {error}: free or mend the disk, or move the file away: a new one begins with later reads"
         ) from error
+
+
+def _connect(path: Path, options: str) -> sqlite3.Connection:
+    import sqlite3
+
+    return sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?{options}", uri=True, timeout=WAIT, check_same_thread=False,
+        isolation_level=None,
+    )  # fmt: skip
+
+
+def _writable(path: Path) -> sqlite3.Connection:
+    base = _connect(path, "mode=rwc")
+    try:
+        base.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new one: what is dropped gives its room back
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA synchronous = NORMAL")  # a power cut may take the last rows, not their records
+        base.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        base.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+    except BaseException:
+        base.close()
+        raise
+    return base
+
+
+def _readable(path: Path, options: str) -> sqlite3.Connection:
+    base = _connect(path, options)
+    try:
+        tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
+        if "totals" not in tables:  # a disk without room may leave an empty file
+            raise _nothing(path)
+        for name, column in _LATER:
+            if name not in tables:
+                base.execute(f"CREATE TEMP TABLE {name} (page INTEGER PRIMARY KEY, {column})")
+    except BaseException:
+        base.close()
+        raise
+    return base
+
+
+def _nothing(path: Path) -> InputError:
+    return InputError(f"{path}: no page's contents are kept; a crawl with --text or --warc ([keep]) keeps them")
 
 
 def latest_record(base: sqlite3.Connection, page: PageId) -> RecordRow | None:

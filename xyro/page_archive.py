@@ -10,6 +10,7 @@ PAUSE seconds; "wait" holds the answer back until there is room, and with it, as
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 from collections.abc import Callable
@@ -65,8 +66,8 @@ class PageContents(msgspec.Struct, array_like=True, frozen=True):
 
     record: StoredRecord | None = None
     text: StoredText | None = None
-    pause: str = ""
-    """why nothing could be kept: the disk's words"""
+    failure: str = ""
+    """why its record could not be kept: the disk's words"""
 
 
 class PageArchive:
@@ -131,36 +132,44 @@ class PageArchive:
         reply = copy.reply
         if reply is None:
             return
-        record = None
+        record, failure = None, ""
         if reply.tape is not None:
-            record = await self._record(page, url, copy, reply, reply.tape, answer)
+            try:
+                raw = reply.tape.read()
+                record = await self._record(page, url, copy, reply, raw, answer)
+                failure = "" if record is not None else self._pause
+            except OSError as error:
+                failure = self._failure(error)
             reply.tape.close()
         text = self._text(url, copy) if page is not None and not answer.error else None
-        if record is not None or text is not None or self._pause:
-            answer.contents = msgspec.msgpack.encode(PageContents(record, text, self._pause))
+        if record is not None or text is not None or failure:
+            answer.contents = msgspec.msgpack.encode(PageContents(record, text, failure))
 
     async def _record(
-        self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, tape: Tape, answer: Answer
+        self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, raw: bytes, answer: Answer
     ) -> StoredRecord | None:
         while True:
             if self._clock.monotonic() >= self._paused_until:
                 try:
                     async with self._turn:
-                        if tape.size <= BIG:
-                            found = self._write(page, url, copy, reply, tape, answer)
+                        if len(raw) <= BIG:
+                            found = self._write(page, url, copy, reply, raw, answer)
                         else:
                             loop = asyncio.get_running_loop()
                             found = await loop.run_in_executor(
-                                self._thread, self._write, page, url, copy, reply, tape, answer
+                                self._thread, self._write, page, url, copy, reply, raw, answer
                             )
                     self._pause = ""
                     return found
                 except OSError as error:
-                    self._pause = f"{self._directory}: {error.strerror or error}"
+                    self._pause = self._failure(error)
                     self._paused_until = self._clock.monotonic() + PAUSE
             if self._options.full == "skip":
                 return None
             await self._clock.sleep(PAUSE)
+
+    def _failure(self, error: OSError) -> str:
+        return f"{self._directory}: {error.strerror or error}"
 
     def _text(self, url: str, copy: PageCopy) -> StoredText | None:
         """The text of a page that was read whole."""
@@ -180,12 +189,10 @@ class PageArchive:
         return stored_text(found)
 
     def _write(
-        self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, tape: Tape, answer: Answer
+        self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, raw: bytes, answer: Answer
     ) -> StoredRecord:
-        raw = tape.read()
-        truncated = (
-            "" if reply.whole and not tape.cut else answer.truncated or ("length" if tape.cut else "unspecified")
-        )
+        cut = reply.tape is not None and reply.tape.cut
+        truncated = "" if reply.whole and not cut else answer.truncated or ("length" if cut else "unspecified")
         request = masked(reply.request, self._options.private)
         http = HttpAnswer(
             url, answer.started, request, raw, answer.status, answer.mime, answer.address, truncated,
@@ -218,6 +225,7 @@ class PageArchive:
     async def close(self) -> None:
         """Close the files."""
         self._thread.shutdown()
-        self._files.close()
+        with contextlib.suppress(OSError):  # no room for the index: the node mends, and tells what fails
+            self._files.close()
         if self._index is not None:
             self._index.close()

@@ -158,7 +158,8 @@ class WarcFile:
 @dataclass(slots=True)
 class WarcFiles:
     """`crawl`, `node`: words of the file names; `file_bytes`: a file that has so many is closed; `facts`: fields of
-    each warcinfo. `write` and `write_metadata` raise OSError where the disk fails, and leave the file as before."""
+    each warcinfo. `write` and `write_metadata` raise OSError where the disk fails, and leave the file as before, or to
+    `mend`: a new one begins when there is room."""
 
     directory: Path
     crawl: str
@@ -217,14 +218,24 @@ class WarcFiles:
             os.fsync(self._open.warc.fileno())
 
     def close(self) -> None:
-        """Close the file that is being written; its index is sorted."""
+        """Close the file that is being written; its index is sorted. OSError: there is no room for that; `mend` does
+        it later."""
         if self._open is not None:
-            file, self._open = self._open, None
-            file.warc.close()
-            seal(file.path)
-            file.index.close()
+            file = self._open
+            try:
+                seal(file.path)
+            finally:
+                self._abandon(file)
+
+    def _abandon(self, file: WarcFile) -> None:
+        """Write no more to a file; whether it is whole, `mend` will see."""
+        self._open = None
+        file.warc.close()
+        file.index.close()
 
     def _file(self, time: float) -> WarcFile:
+        if self._open is not None and not _is_at(self._open.path, self._open.warc):
+            self._abandon(self._open)  # somebody removed it, or its disk: what is written there is nowhere
         if self._open is not None and self._open.size >= self.file_bytes:
             os.fsync(self._open.warc.fileno())
             self.close()
@@ -246,16 +257,17 @@ class WarcFiles:
             file = WarcFile(path, path.open("xb", buffering=0), index, info.headers["WARC-Record-ID"])
         except OSError:
             index.close()
-            Path(index.name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                Path(index.name).unlink(missing_ok=True)
             raise
         try:
             self._append(file, _packed(info, _fields({"format": "WARC file version 1.1", **self.facts})), "")
             _sync(self.directory)
         except OSError:
-            file.warc.close()
-            file.index.close()
-            path.unlink(missing_ok=True)
-            Path(index.name).unlink(missing_ok=True)
+            self._abandon(file)
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+                Path(index.name).unlink(missing_ok=True)
             raise
         return file
 
@@ -266,9 +278,11 @@ class WarcFiles:
             _write_all(file.warc, members)
             _write_all(file.index, text)
         except OSError:
-            with contextlib.suppress(OSError):
+            try:
                 _cut(file.warc, file.size)
                 _cut(file.index, file.lines)
+            except OSError:  # a disk that takes nothing any more: nothing may follow what is torn
+                self._abandon(file)
             raise
         file.size += len(members)
         file.lines += len(text)
@@ -283,6 +297,14 @@ def _write_all(file: IO[bytes], data: bytes) -> None:
 def _cut(file: IO[bytes], size: int) -> None:
     file.truncate(size)
     file.seek(size)
+
+
+def _is_at(path: Path, file: IO[bytes]) -> bool:
+    """The path is that of the open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except OSError:
+        return False
 
 
 def _record(kind: WarcRecordType, url: str, time: float, info: str) -> WarcRecord:
@@ -340,15 +362,19 @@ def warc_of(index: Path) -> Path:
 
 
 def seal(path: Path) -> None:
-    """Sort the index of a closed file."""
+    """Sort the index of a file that is whole. OSError: there is no room; all stays as it is."""
     final = path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj")
     part = final.with_name(final.name + ".part")
     lines = sorted(part.read_bytes().splitlines(keepends=True))
     fresh = final.with_name(final.name + ".new")
-    with fresh.open("wb") as file:
-        file.write(b"".join(lines))
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with fresh.open("wb") as file:
+            file.write(b"".join(lines))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     fresh.rename(final)
     part.unlink()
     _sync(path.parent)

@@ -5,6 +5,7 @@ Only the end is read: from the last line of the index on, whose record is known 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -21,16 +22,25 @@ STEP = 1 << 20
 """bytes of a file that are looked at together"""
 
 
-def mend(directory: Path) -> list[str]:
+def mend(directory: Path, *, wait: bool = True) -> list[str]:
     """Finish the files that a process left open: cut a torn last member off, make their index whole. Returns a line for
-    each that was torn. Waits for a writer that is just ending."""
-    return [line for part in sorted(directory.glob("*.cdxj.part")) if (line := _mend(part))]
+    each that was torn. OSError: the disk fails; what was not finished stays as it is.
+
+    wait: for a writer that is just ending; else files that have a writer are passed over.
+    """
+    found = []
+    for part in sorted(directory.glob("*.cdxj.part")):
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):  # its writer has finished it, or has it
+            found.append(_mend(part, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB))
+    return [line for line in found if line]
 
 
-def _mend(part: Path) -> str:
+def _mend(part: Path, lock: int) -> str:
     path = warc_of(part)
     with part.open("r+b") as index:
-        fcntl.flock(index, fcntl.LOCK_EX)
+        fcntl.flock(index, lock)
+        if not part.exists():  # while this waited
+            return ""
         if not path.exists():
             part.unlink(missing_ok=True)
             return ""

@@ -25,6 +25,7 @@ from xyro.charset import codec_for
 from xyro.configs.schema import Settings
 from xyro.contents_index import NAME, RecordRow, TextRow, open_index, texts_of, totals
 from xyro.packed_text import StoredText, stored_text
+from xyro.plugins.contents.page_standing import PageStanding
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.text_libraries import extractor_of
 from xyro.warc_files import FIELDS, told_by
@@ -49,20 +50,20 @@ class ReadFacts:
 
 
 class ContentsRebuild:
-    """One rebuild of a directory. find: page id of a URL; None: the crawl does not know it. belief_of: what the crawl
-    knows of a page, as page_standing.packed_belief has it."""
+    """One rebuild of a directory. find: page id of a URL; None: the crawl does not know it. standing_of: what the crawl
+    knows of a page; None: it does not know it."""
 
     def __init__(
         self,
         directory: Path,
         settings: Settings,
         find: Callable[[str], PageId | None],
-        belief_of: Callable[[PageId], bytes],
+        standing_of: Callable[[PageId], PageStanding | None],
     ) -> None:
         """InputError: there is nothing to make an index of."""
         self._directory = directory
         self._find = find
-        self._belief_of = belief_of
+        self._standing_of = standing_of
         self._settings = settings
         if not directory.is_dir():
             raise InputError(f"{directory}: nothing is kept there; [keep] warc = true keeps answers")
@@ -111,8 +112,11 @@ class ContentsRebuild:
                 "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?)",
                 (page, url, facts.importance, facts.rate, facts.time),
             )
-            if belief := self._belief_of(page):
-                index.execute("INSERT OR REPLACE INTO beliefs VALUES (?, ?)", (page, belief))
+            if (standing := self._standing_of(page)) is not None:
+                if standing.belief:
+                    index.execute("INSERT OR REPLACE INTO beliefs VALUES (?, ?)", (page, standing.belief))
+                if standing.gone:
+                    index.execute("INSERT OR REPLACE INTO gone VALUES (?, ?)", (page, standing.gone))
             if facts.refused:
                 index.execute("INSERT OR REPLACE INTO refusals VALUES (?, ?)", (page, facts.refused))
         index.execute("COMMIT")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xyro.contents_index import FOLDER, NAME, open_index, totals
+from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import HOME
 
 if TYPE_CHECKING:
@@ -25,11 +27,13 @@ def stored_contents(frontier: Frontier) -> dict[str, Any]:
     directory = directory_of_contents(frontier)
     if frontier.partition.number != HOME or not (directory / NAME).exists():
         return {}
-    index = open_index(directory)
     try:
-        return {"contents": {**totals(index), "paused": "", "unindexed": 0}}
-    finally:
-        index.close()
+        with contextlib.closing(open_index(directory)) as index:
+            return {"contents": {**totals(index), "paused": "", "unindexed": 0}}
+    except InputError:
+        return {}
+    except MachineError as error:
+        return {"contents": {"failure": str(error)}}
 
 
 def directory_of_contents(frontier: Frontier) -> Path:

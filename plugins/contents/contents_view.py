@@ -161,12 +161,13 @@ class ContentsView:
         """The latest text of each page, of those read last since then and at least so important."""
         query = (
             "SELECT pages.page, url, importance, rate, checked, number, time, title, language, published, modified, "  # noqa: S608
-            "refusals.uses, belief, packed FROM pages JOIN texts ON texts.page = pages.page JOIN bodies USING (digest) "
-            "LEFT JOIN refusals ON refusals.page = pages.page LEFT JOIN beliefs ON beliefs.page = pages.page "
+            "refusals.uses, belief, reason, packed FROM pages JOIN texts ON texts.page = pages.page "
+            "JOIN bodies USING (digest) LEFT JOIN refusals ON refusals.page = pages.page "
+            "LEFT JOIN beliefs ON beliefs.page = pages.page LEFT JOIN gone ON gone.page = pages.page "
             "WHERE number = (SELECT max(number) FROM texts AS newer WHERE newer.page = pages.page) "
             f"AND time >= ? AND importance >= ? ORDER BY {ORDERS[by]}"
         )
-        for page, url, importance, rate, checked, number, time, *facts, refused, belief, packed in self._rows(
+        for page, url, importance, rate, checked, number, time, *facts, refused, belief, gone, packed in self._rows(
             query, (since, least)
         ):
             title, language, published, modified = (fact or None for fact in facts)
@@ -179,6 +180,7 @@ class ContentsView:
                 "importance": round(importance, 6),
                 "change_rate": round(rate, 6),
                 "stale": kept_stale(belief, checked, self._now),
+                "gone": gone,
                 "title": title,
                 "language": language,
                 "published": published,

@@ -5,15 +5,19 @@
     its commit group is due    -> `_commit`, in the writer's thread: fsync, index; then the store writes the group
 
 What fails in `_commit` for want of room is noted, told by `status`, and tried again with the next group; the group goes
-on to its own disk.
+on to its own disk. `run` tries the disk every LOOK seconds, so that one that takes nothing is told though no read says
+so. What could not be stored by the end is told by the closing report.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import logging
 import os
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from xyro.contents_index import open_index, totals
+from xyro.contents_index import NAME, open_index, totals
+from xyro.metadata.room import reserve
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import FORBIDDEN
 from xyro.page_archive import PageContents
@@ -33,6 +39,7 @@ from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
 from xyro.warc_files import WarcFiles
 from xyro.warc_mending import mend
+from xyro.wire.errors import MachineError
 from xyro.wire.ids import HOME, PageId, join, owner_of
 from xyro.wire.sizes import sized
 from xyro.wire.uses import signals
@@ -44,8 +51,12 @@ if TYPE_CHECKING:
     from xyro.service.node.services import Services
     from xyro.wire.messages import PageReport
 
-SWEEP = 60.0
-"""seconds between two looks at how much is kept"""
+LOOK = 10.0
+"""seconds between two looks whether the disk takes something"""
+SWEEP = 6
+"""looks between two at how much is kept"""
+PROBE = 1 << 20
+"""bytes for which a disk that takes something has room"""
 BACKLOG = 20_000
 """notes that wait, for their order or for room on the disk; then the oldest go: their records stay, unindexed"""
 _log = logging.getLogger("xyro")
@@ -67,6 +78,8 @@ class ReadNote:
     rate: float = 0.0
     same: bool = False
     """its bytes are those of the read before"""
+    described: bool = False
+    """its metadata record is written"""
 
 
 @dataclass(slots=True)
@@ -92,24 +105,30 @@ class ContentsWriter:
         self._number = frontier.partition.number
         self._directory = Path(options.directory)
         self._bytes = options.bytes_signature
+        self._versions = settings.store.versions, settings.store.version_days
         self._waiting: dict[tuple[PageId, int], ReadNote] = {}
         self._notes = CommitNotes()
         self._lock = threading.Lock()
-        self._pause = ""
+        self._failure, self._failed_at = "", 0.0
+        """of the disk, as a read or `_probe` met it"""
+        self._unstored = services.unstored
+        self._clock = services.clock
         self._first = not services.barriers
         """of the partitions of this node: it mends, and bounds, what all of them keep"""
         if self._first:
-            for line in mend(self._directory):
-                _log.warning("%s", line)
-        self._index = open_index(self._directory, write=True)
-        self._texts = TextVersions(self._index, settings.store.versions, settings.store.version_days)
+            self._mend(wait=True)
+        self._index = IndexHandle(self._directory)
+        try:
+            self._index.open()
+        except MachineError as error:
+            self._notes.failure = str(error)
+            _log.error("contents: not stored: %s", error)
         self._metadata = WarcFiles(
             self._directory, options.crawl, f"{options.node}.m{self._number}", options.file_bytes,
             {"software": options.user_agent, "description": "what the crawl knew of pages as it read them"},
         ) if settings.keep.warc else None  # fmt: skip
-        self._clock = services.clock
-        limit = settings.keep.bytes if self._first else 0
-        self._retention = Retention(self._directory, open_index(self._directory, write=True), limit) if limit else None
+        self._limit = settings.keep.bytes if self._first else 0
+        self._surplus = 0
         services.answered.append(self._answered)
         services.barriers.append(self._commit)
         services.closers.append(self._close)
@@ -118,18 +137,63 @@ class ContentsWriter:
             frontier.hooks.status["contents"] = self._figures
 
     async def run(self) -> None:
-        """Hold the contents to their bound, once for the whole crawl."""
-        if self._retention is None:
+        """Try again what the disk had no room for; once for the whole crawl, watch it, and hold the contents to their
+        bound."""
+        for number in itertools.count(1):
+            await self._clock.sleep(LOOK)
+            if self._first:
+                await asyncio.to_thread(self._look)
+            if self._notes.failure:
+                await asyncio.to_thread(self._commit)
+            if self._limit and number % SWEEP == 0:
+                await asyncio.to_thread(self._sweep)
+
+    def _look(self) -> None:
+        """See whether the disk takes something; where it does again, finish the files that it had no room for."""
+        try:
+            with tempfile.TemporaryFile(dir=self._directory) as file:
+                reserve(file.fileno(), PROBE)
+        except OSError as error:
+            self._fail(self._words(error))
+        else:
+            if self._failure and self._clock.monotonic() - self._failed_at >= LOOK:
+                self._failure = ""
+                self._mend(wait=False)
+                _log.warning("contents: stored again")
+
+    def _words(self, error: Exception) -> str:
+        """What failed, for people; the place first."""
+        if isinstance(error, MachineError):
+            return str(error)
+        return f"{self._directory}: {(isinstance(error, OSError) and error.strerror) or error}"
+
+    def _fail(self, failure: str) -> None:
+        self._failed_at = self._clock.monotonic()
+        if failure != self._failure:
+            self._failure = failure
+            _log.warning("contents: not stored: %s", failure)
+
+    def _mend(self, *, wait: bool) -> None:
+        try:
+            for line in mend(self._directory, wait=wait):
+                _log.warning("%s", line)
+        except OSError as error:
+            _log.warning("contents: %s: the next start finishes files that are left", self._words(error))
+
+    def _sweep(self) -> None:
+        try:
+            index = open_index(self._directory, write=True)
+            with contextlib.closing(Retention(self._directory, index, self._limit)) as retention:
+                gone = retention.sweep(self._clock.time())
+                surplus = max(0, retention.size() - self._limit)
+        except (OSError, sqlite3.Error, MachineError) as error:
+            _log.error("contents: %s: nothing could be dropped: %s", self._directory, error)
             return
-        while True:
-            await self._clock.sleep(SWEEP)
-            try:
-                gone = await asyncio.to_thread(self._retention.sweep, self._clock.time())
-            except (OSError, sqlite3.Error) as error:
-                _log.error("contents: %s: nothing could be dropped: %s", self._directory, error)
-                continue
-            if gone:
-                _log.info("contents: %s of what matters least dropped: [keep] bytes", sized(gone))
+        if gone:
+            _log.info("contents: %s of what matters least dropped: [keep] bytes", sized(gone))
+        if surplus and not self._surplus:
+            _log.warning("contents: %s more than [keep] bytes, in files being written and the index", sized(surplus))
+        self._surplus = surplus
 
     # On the event loop
 
@@ -138,9 +202,9 @@ class ContentsWriter:
         if not answer.contents or owner_of(report.page) != self._number:
             return
         contents = msgspec.msgpack.decode(answer.contents, type=PageContents)
-        if contents.pause != self._pause:
-            self._pause = contents.pause
-            _log.warning("contents: %s", f"not kept: {self._pause}" if self._pause else "kept again")
+        if contents.failure:
+            self._fail(contents.failure)
+            self._unstored[contents.failure] += 1
         if contents.record is None and contents.text is None:
             return
         note = ReadNote(report.page, report.url, report.started, report.status, report.mime, contents, report.refused)
@@ -178,10 +242,11 @@ class ContentsWriter:
     def _figures(self, now: float) -> dict[str, Any]:
         """Count the contents, for `status`."""
         try:
-            figures: dict[str, Any] = dict(totals(self._index))
+            figures: dict[str, Any] = dict(totals(self._index.opened)) if self._index.opened is not None else {}
         except sqlite3.Error as error:
             figures = {"failure": str(error)}
-        return {**figures, "paused": self._pause or self._notes.failure, "unindexed": self._notes.lost}
+        paused = self._failure or self._notes.failure
+        return {**figures, "paused": paused, "unindexed": self._notes.lost, "surplus": self._surplus}
 
     # In the thread that writes commit groups
 
@@ -195,46 +260,66 @@ class ContentsWriter:
                 return
             try:
                 self._write(batch, standings.copy())
+                if notes.failure:
+                    _log.warning("contents: %s: indexed again", self._directory)
                 notes.failure = ""
-            except (OSError, sqlite3.Error) as error:
+            except (OSError, sqlite3.Error, MachineError) as error:
                 notes.ready = [*batch, *notes.ready]
                 notes.standings = dict(list({**standings, **notes.standings}.items())[-BACKLOG:])
+                failure = self._words(error)
                 if not notes.failure:
-                    _log.error("contents: %s: %s; tried again with the next commit", self._directory, error)
-                notes.failure = f"{self._directory}: {error}"
+                    _log.error("contents: not indexed: %s; tried again with the next commit", failure)
+                notes.failure = failure
 
     def _write(self, batch: Sequence[ReadNote], standings: Mapping[PageId, PageStanding]) -> None:
-        for name in {note.contents.record.file for note in batch if note.contents.record is not None}:
-            _sync(self._directory / name)
+        self._sync_records(batch)
+        batch = [note for note in batch if note.contents.record is not None or note.contents.text is not None]
         if self._metadata is not None:
             for note in batch:
-                if note.contents.record is not None:
+                if note.contents.record is not None and not note.described:
                     facts = {"importance": f"{note.importance:.6g}", "change-rate-per-day": f"{note.rate:.6g}"}
                     if note.refused:
                         facts["content-signal"] = signals(note.refused)
                     self._metadata.write_metadata(note.url, note.started, note.contents.record.record, facts)
+                    note.described = True
             self._metadata.sync()
-        self._index.execute("BEGIN IMMEDIATE")
+        index = self._index.open()
+        texts = TextVersions(index, *self._versions)
+        index.execute("BEGIN IMMEDIATE")
         try:
             for note in batch:
-                self._insert(note)
-            write_standings(self._index, standings)
+                self._insert(index, texts, note)
+            write_standings(index, standings)
+            index.execute("COMMIT")
         except BaseException:
-            self._index.execute("ROLLBACK")
+            if index.in_transaction:  # of some errors SQLite itself has ended it
+                index.execute("ROLLBACK")
             raise
-        self._index.execute("COMMIT")
 
-    def _insert(self, note: ReadNote) -> None:
-        self._index.execute(
+    def _sync_records(self, batch: Sequence[ReadNote]) -> None:
+        """Wait until the records are on disk. Those of a file of which that fails are not indexed: a second try may say
+        that they are there, and be wrong."""
+        for name in {note.contents.record.file for note in batch if note.contents.record is not None}:
+            try:
+                _sync(self._directory / name)
+            except OSError as error:
+                for note in batch:
+                    if note.contents.record is not None and note.contents.record.file == name:
+                        note.contents = replace(note.contents, record=None)
+                        self._unstored[self._words(error)] += 1
+                self._fail(f"{self._directory / name}: {error.strerror}")
+
+    def _insert(self, index: sqlite3.Connection, texts: TextVersions, note: ReadNote) -> None:
+        index.execute(
             "INSERT INTO pages VALUES (?, ?, ?, ?, ?) ON CONFLICT (page) DO UPDATE SET url = excluded.url, "
             "importance = excluded.importance, rate = excluded.rate, checked = excluded.checked",
             (note.page, note.url, note.importance, note.rate, note.started),
         )
         if note.contents.text is not None:
-            self._texts.store(note.page, note.started, note.contents.text, note.same)
+            texts.store(note.page, note.started, note.contents.text, note.same)
         record = note.contents.record
         if record is not None:
-            self._index.execute(
+            index.execute(
                 "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (note.page, note.started, record.file, record.first, record.length, record.revisit, note.status,
                  note.mime, record.payload, record.date, record.signature),
@@ -243,14 +328,45 @@ class ContentsWriter:
     def _close(self) -> None:
         """The last commit group is on disk, no reader runs any more."""
         self._commit()
+        counted = sum(bool(note.contents.failure) for note in self._notes.ready)
+        if waiting := len(self._notes.ready) - counted + self._notes.lost:
+            self._unstored[self._notes.failure or f"{self._directory}: too many waited"] += waiting
         if self._metadata is not None:
-            self._metadata.close()
-        if self._retention is not None:
-            self._retention.close()
+            with contextlib.suppress(OSError):  # no room for its index: `_mend` tells
+                self._metadata.close()
         if self._first:
-            for line in mend(self._directory):  # of reader processes, which end at once
-                _log.warning("%s", line)
+            self._mend(wait=True)  # of reader processes, which end at once
         self._index.close()
+
+
+class IndexHandle:
+    """The index, opened when there is room for it, and anew where another file has taken its place."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._file: os.stat_result | None = None
+        self.opened: sqlite3.Connection | None = None
+
+    def open(self) -> sqlite3.Connection:
+        """MachineError: the disk has no room for it, or fails."""
+        if self.opened is not None and not self._is_there():
+            self.close()
+        if self.opened is None:
+            self.opened = open_index(self._directory, write=True)
+            self._file = (self._directory / NAME).stat()
+        return self.opened
+
+    def _is_there(self) -> bool:
+        try:
+            return self._file is not None and os.path.samestat(self._file, (self._directory / NAME).stat())
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close it, if it is open."""
+        if self.opened is not None:
+            self.opened.close()
+            self.opened = None
 
 
 def _sync(path: Path) -> None:

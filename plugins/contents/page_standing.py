@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from xyro.metadata.states import State
+from xyro.metadata.visits import GONE
 from xyro.refresh.rate_belief import Onset, PageBelief, RatePrior
 from xyro.refresh.rate_sums import RateSums
 from xyro.service.views.staleness import THERE, staleness
@@ -34,10 +36,13 @@ class PageStanding(NamedTuple):
     """uses that its robots.txt refuses (wire/uses.py)"""
     belief: bytes
     """packed; empty where the page is not there"""
+    gone: str
+    """why it shows its text no more (gone_reason); empty where it does"""
 
     @classmethod
     def of_row(cls, row: RefreshRow, state: int, importance: float, checked: float, refused: int) -> PageStanding:
-        return cls(importance, row.rate, checked, refused, packed_belief(row, state))
+        reason = gone_reason(state == State.DEAD, row.error, row.status)
+        return cls(importance, row.rate, checked, refused, packed_belief(row, state), reason)
 
 
 def write_standings(index: sqlite3.Connection, standings: Mapping[PageId, PageStanding]) -> None:
@@ -46,7 +51,7 @@ def write_standings(index: sqlite3.Connection, standings: Mapping[PageId, PageSt
         "UPDATE pages SET importance = ?, rate = ?, checked = max(checked, ?) WHERE page = ?",
         ((each.importance, each.rate, each.checked, page) for page, each in standings.items()),
     )
-    for table in ("beliefs", "refusals"):
+    for table in ("beliefs", "refusals", "gone"):
         index.executemany(f"DELETE FROM {table} WHERE page = ?", ((page,) for page in standings))  # noqa: S608
     index.executemany(
         "INSERT INTO beliefs SELECT page, ? FROM pages WHERE page = ?",
@@ -56,6 +61,18 @@ def write_standings(index: sqlite3.Connection, standings: Mapping[PageId, PageSt
         "INSERT INTO refusals SELECT page, ? FROM pages WHERE page = ?",
         ((each.refused, page) for page, each in standings.items() if each.refused),
     )
+    index.executemany(
+        "INSERT INTO gone SELECT page, ? FROM pages WHERE page = ?",
+        ((each.gone, page) for page, each in standings.items() if each.gone),
+    )
+
+
+def gone_reason(dead: bool, error: str, status: int) -> str:
+    """Why a page shows its text no more: its class of failure, or that it has `moved`; empty where it does. dead: two
+    reads, long enough apart, found it gone."""
+    if dead or error in GONE:
+        return error or "dead"
+    return "moved" if status // 100 == 3 and status != 304 else ""
 
 
 def kept_stale(belief: bytes | None, checked: float, now: float) -> float | None:

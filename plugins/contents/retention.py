@@ -5,6 +5,9 @@ are known (later versions), and those to be expected of the newest one (change r
 that matter little go first, and what is fresh of pages that matter stays longest. Texts go one by one; WARC files
 whole, once they are closed, the one of least worth a byte first, with their index. An answer whose file went is kept
 whole again when it is read next.
+
+All that lies in the directory counts: WARC files, their indexes, and index.sqlite with its log (index.sqlite-wal), but
+for pages of it that are free. Those are given back to the disk, or, in the index of an older Xyro, used again.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from xyro.contents_index import totals
+from xyro.contents_index import NAME, WAIT
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.wire.ids import PageId
 
@@ -23,6 +26,8 @@ SLACK = 0.95
 """share of the bound that is left when something had to go"""
 BATCH = 200
 """texts dropped in one transaction: commit groups wait meanwhile"""
+STEP = 1_000
+"""pages of the index that are given back in one transaction"""
 _TEXTS = """
 SELECT texts.page, number, length(packed),
     importance / (1.0 + (SELECT max(number) FROM texts AS newer WHERE newer.page = texts.page) - number
@@ -61,18 +66,31 @@ class Retention:
         self._index.close()
 
     def size(self) -> int:
-        """Bytes of all that is kept."""
-        files = sum(
-            path.stat().st_size for pattern in ("*.warc.gz", "*.cdxj*") for path in self._directory.glob(pattern)
-        )
-        return files + totals(self._index)["text_bytes"]
+        """Bytes of all that is kept, as they count."""
+        return self._contents() + _size(self._directory / f"{NAME}-wal")
 
     def sweep(self, now: float) -> int:
-        """Drop what is too much; how many bytes went."""
-        surplus = self.size() - self._limit
-        if not self._limit or surplus <= 0:
+        """Drop what is too much; how many bytes went. What is left may still be too much: files that are written, and
+        what the index says of pages."""
+        before = self.size()
+        if before <= self._limit:
             return 0
-        wanted, gone = surplus + int((1.0 - SLACK) * self._limit), 0
+        self._shrink()
+        while (surplus := self._contents() - self._limit) > 0:
+            if not self._drop(now, surplus + int((1.0 - SLACK) * self._limit)):
+                break
+            self._shrink()
+        return before - self.size()
+
+    def _contents(self) -> int:
+        """All but the log, for whose sake nothing is dropped: it is emptied."""
+        files = (path for path in self._directory.iterdir() if path.name.endswith((".warc.gz", ".cdxj", ".part")))
+        pages = self._number("page_count") - self._number("freelist_count")
+        return sum(map(_size, files)) + pages * self._number("page_size")
+
+    def _drop(self, now: float, wanted: int) -> int:
+        """Drop about so many bytes; how many went."""
+        gone = 0
         texts: list[Candidate] = []
         for candidate in self._candidates(now):
             if gone >= wanted:
@@ -86,6 +104,18 @@ class Retention:
             self._drop_texts(texts[first : first + BATCH])
         self._drop_metadata()
         return gone
+
+    def _shrink(self) -> None:
+        """Give back what is free of the index, and the log that its changes fill."""
+        for _ in range(self._number("freelist_count") // STEP + 1):
+            self._index.execute(f"PRAGMA incremental_vacuum({STEP})").fetchall()
+        self._index.execute("PRAGMA busy_timeout = 0")  # where somebody reads it, commit groups would wait with us
+        self._index.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._index.execute(f"PRAGMA busy_timeout = {int(1e3 * WAIT)}")
+
+    def _number(self, pragma: str) -> int:
+        found: int = self._index.execute(f"PRAGMA {pragma}").fetchone()[0]
+        return found
 
     def _candidates(self, now: float) -> Iterator[Candidate]:
         """Least worth first, texts and files together."""
@@ -141,3 +171,11 @@ class Retention:
             self._index.execute("ROLLBACK")
             raise
         self._index.execute("COMMIT")
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; 0 where it has just been closed and has another name."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

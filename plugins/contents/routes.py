@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from xyro.contents_index import FOLDER, NAME
+from xyro.contents_index import FOLDER
 from xyro.plugins.contents.contents_view import ORDERS, ContentsView
 from xyro.service.node import http_json
 from xyro.service.node.long_views import stream_parts
@@ -79,8 +79,11 @@ class _ContentsRoutes:
             return await stream_parts(request.path, _json_lines(iter(find(view))), request)
 
     async def partitions(self, _: web.Request) -> web.Response:
-        has_index = (self._directory / NAME).exists()
-        return http_json.answer(await self._found(ContentsView.partitions) if has_index else [])
+        try:
+            found = await self._found(ContentsView.partitions)
+        except InputError:  # nothing is kept yet
+            found = []
+        return http_json.answer(found)
 
     async def page(self, request: web.Request) -> web.Response:
         url = request.query.get("url", "")

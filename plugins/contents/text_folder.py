@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xyro.contents_index import unpacked_text
-from xyro.metadata.visits import GONE
 from xyro.plugins.contents.page_paths import page_path
+from xyro.plugins.contents.page_standing import gone_reason
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import PageId
 from xyro.wire.text import stamp
@@ -121,7 +121,7 @@ class TextFolder:
     ) -> dict[str, Any] | None:
         """Bring a page's file up to date; its line in the list, None where that stays as it is."""
         found = view.latest(PageId(row["id"]))
-        reason = _reason(row)
+        reason = gone_reason(row["state"] == "dead", row["error"] or "", row["http_status"] or 0)
         if found is None or reason:
             return self._gone(before, reason or "dropped", report, delete) if before is not None else None
         version, packed = found
@@ -192,13 +192,6 @@ class TextFolder:
     def _failure(self, error: OSError) -> MachineError:
         name = error.filename or self._folder
         return MachineError(f"{name}: {error.strerror}: free or mend the disk, or name another folder with --to")
-
-
-def _reason(row: Row) -> str:
-    """Why a page shows no text any more; empty where it does."""
-    if row["state"] == "dead" or row["error"] in GONE:
-        return row["error"] or "dead"
-    return "moved" if (row["http_status"] or 0) // 100 == 3 and row["http_status"] != 304 else ""
 
 
 def _json(value: object) -> str:

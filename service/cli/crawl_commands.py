@@ -75,7 +75,7 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
         subject = "no seed gave a page" if ended.fruitless else "nothing could be read"
         tell(f"{subject}; {ask} says why", err=True)
     tell_end(ended.report, ended.best, as_json)
-    sys.exit(1 if ended.refused else FRUITLESS if ended.fruitless else 0)
+    sys.exit(1 if ended.refused or ended.report["unstored"] else FRUITLESS if ended.fruitless else 0)
 
 
 def tell_end(report: dict[str, Any], best: Sequence[dict[str, Any]], as_json: bool) -> None:

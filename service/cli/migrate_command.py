@@ -13,6 +13,7 @@ from xyro.service.cli.options import as_json_too, directory_of, with_data
 from xyro.wire.text import counted, printable
 
 if TYPE_CHECKING:
+    from xyro.plugins.contents.page_standing import PageStanding
     from xyro.service.views.views import Views
     from xyro.wire.ids import PageId
 
@@ -115,13 +116,15 @@ def _lines(lost: dict[str, Any]) -> list[str]:
     ]
 
 
-def _belief(views: Views, number: PageId) -> bytes:
-    from xyro.plugins.contents.page_standing import packed_belief
+def _standing(views: Views, number: PageId) -> PageStanding | None:
+    from xyro.plugins.contents.page_standing import PageStanding
     from xyro.wire.ids import split
 
     owner, page = split(number)
     view = views.by_number.get(owner)
-    return b"" if view is None or page >= view.n else packed_belief(view.row(page), int(view.state[page]))
+    if view is None or page >= view.n:
+        return None
+    return PageStanding.of_row(view.row(page), int(view.state[page]), 0.0, 0.0, 0)
 
 
 def _rebuild(directory: Path, as_json: bool) -> None:
@@ -136,6 +139,6 @@ def _rebuild(directory: Path, as_json: bool) -> None:
     keep = settings.keep
     place = Path(keep.directory) if keep.directory else directory / FOLDER
     with stopped_views(directory) as views:
-        found = ContentsRebuild(place, settings, views.find, partial(_belief, views)).run()
+        found = ContentsRebuild(place, settings, views.find, partial(_standing, views)).run()
     line = f"{found['records']:,} answers and {found['texts']:,} versions of texts of {found['pages']:,} pages"
     click.echo(json.dumps(found) if as_json else f"{printable(str(place), 1000)}: {line}")

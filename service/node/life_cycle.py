@@ -326,6 +326,7 @@ def closing_report(node: Node, reason: str) -> dict[str, Any]:
         "bytes": node.pool.counters.bytes,
         "reads_total": node.reads_total,
         "ended": reason,
+        "unstored": dict(node.services.unstored),
     }
 
 
@@ -337,6 +338,11 @@ def sentence(report: dict[str, Any]) -> str:
         f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']}). Errors: {errors}."
         + (f" Out of scope: {report['out_of_scope']:,}." if report["out_of_scope"] else "")
         + (f" Seeds that failed: {_named(report['failed_seeds'])}." if report["failed_seeds"] else "")
+        + "".join(
+            f" Contents of {counted(count, 'answer')} could not be stored ([keep]): {failure}; free or mend the disk: "
+            "what is missing is stored as pages are read again."
+            for failure, count in report.get("unstored", {}).items()
+        )
     )
 
 

@@ -27,6 +27,11 @@ from xyro.wire.errors import InputError
 from xyro.wire.plug_ins import PARSERS, VALUES, plug_in
 from xyro.wire.uses import bits
 
+FEWEST = 8
+"""WARC files of each writer that `[keep] bytes` has room for: they are dropped one at a time, and never the open one"""
+LEAST_FILE = 1 << 16
+"""bytes"""
+
 
 def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: int = 1) -> ReaderOptions:
     """The options of a reader that marks links by `words` and begins with `gamma` (0 to 100); nodes: see manners_of."""
@@ -90,7 +95,7 @@ def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
         warc=keep.warc,
         text=keep.text,
         extractor=keep.extractor,
-        file_bytes=keep.file_bytes,
+        file_bytes=_file_bytes(keep, 1 + processes_of(fetch)),
         limit=2 * fetch.max_body,
         full=keep.full,
         user_agent=user_agent_of(fetch),
@@ -98,6 +103,11 @@ def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
         private=private_names(sites),
         bytes_signature=set(signatures(sites, fetch.signature)) == {"bytes"},
     )
+
+
+def _file_bytes(keep: KeepSettings, writers: int) -> int:
+    """Bytes from which on a WARC file is closed."""
+    return min(keep.file_bytes, max(keep.bytes // (FEWEST * writers), LEAST_FILE)) if keep.bytes else keep.file_bytes
 
 
 def _check_extractor(keep: KeepSettings) -> None:

@@ -100,6 +100,7 @@ COLUMNS: dict[str, dict[str, type]] = {
         "importance": float,
         "change_rate": float,
         "stale": float,
+        "gone": str,
         "title": str,
         "language": str,
         "published": str,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from xyro.wire.sizes import sized
 from xyro.wire.text import counted
 
 LEAST_DISK = 1 << 30
@@ -106,8 +107,7 @@ def _of_this_machine(status: Status) -> Iterator[tuple[str, str]]:
         yield "disk", f"The disk is nearly full: {free >> 20:,} MiB are left; free some, a full disk ends the crawl."
     if work.get("commit_waits", 0.0) > LONG_COMMIT:
         yield "disk", f"The disk hangs: a commit group has waited for it for {work['commit_waits']:.0f} s."
-    if paused := status.get("contents", {}).get("paused"):
-        yield "contents", f"Contents are not stored now ([keep]): {paused}."
+    yield from _of_contents(status.get("contents", {}))
     if step := work.get("clock_step"):
         moved = f"{'forward' if step > 0 else 'back'} by {abs(step):,.0f} s"
         yield "clock", f"This machine's clock was set {moved}: dates of reads are off by as much; let NTP keep it."
@@ -116,6 +116,16 @@ def _of_this_machine(status: Status) -> Iterator[tuple[str, str]]:
     if lost or ended:
         times = f"{counted(ended, 'time')}, " if ended else ""
         yield "reader", f"Reader processes ended: {times}{counted(lost, 'read')} lost in ten minutes; the log says why."
+
+
+def _of_contents(contents: Status) -> Iterator[tuple[str, str]]:
+    if paused := contents.get("paused"):
+        yield "contents", f"Contents are not stored now ([keep]): {paused}."
+    if failure := contents.get("failure"):
+        yield "contents", f"The index of contents cannot be read: {failure}."
+    if surplus := contents.get("surplus"):
+        text = f"Contents take {sized(surplus)} more than [keep] bytes: files being written and the index stay"
+        yield "contents", f"{text}; raise it."
 
 
 def _of_sinks(status: Status) -> Iterator[tuple[str, str]]:

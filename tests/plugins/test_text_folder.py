@@ -150,6 +150,9 @@ def test_a_folder_follows_a_site(tmp_path, delete):
         (folder / rows[site.url + "/nul"]["file"]).unlink()
         reads = ["--refresh", "--max-pages", "40", "--max-seconds", "20", "--data", data]
         assert process("crawl", *LOOPBACK, *reads).returncode == 0
+        texts = map(json.loads, xyro("export", "texts", "--data", data).stdout.splitlines())
+        reasons = {row["url"].removeprefix(site.url): row["gone"] for row in texts}
+        assert reasons == dict.fromkeys(["/", *links]) | {"/goes/away": "http-404"}, "its text stays, and says so"
         said = xyro(*export).stdout.splitlines()
         assert said[0] == f"gone (http-404): {site.url}/goes/away"
         assert said[1].startswith(f"0 new, 2 changed, 7 unchanged, 1 gone{' and deleted' * delete};"), said

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import collections
 import contextlib
 import errno
 import gzip
+import http.server
 import io
+import itertools
 import json
 import os
 import random
 import resource
 import signal
 import subprocess
+import threading
 import time
 from http.client import HTTPConnection
 from pathlib import Path
@@ -30,7 +34,7 @@ from warcio.exceptions import ArchiveLoadFailed
 
 from tests.service.face import ENVIRONMENT, KILLS, LOOPBACK, ROOT, XYRO, process, rows, said, until
 from xyro.lab.child import running
-from xyro.warc_files import SERVER_NOT_MODIFIED, HttpAnswer, WarcFiles, split_answer, surt
+from xyro.warc_files import SERVER_NOT_MODIFIED, HttpAnswer, WarcFiles, split_answer, surt, warc_of
 from xyro.warc_mending import mend
 
 WARC = {"XYRO_KEEP__WARC": "true"}
@@ -221,12 +225,35 @@ def test_codings_and_chunks_stay_as_they_came(tmp_path):
     assert text.count(b"WARC-Truncated: disconnect") == text.count(b"/cut\r\nWARC-Warcinfo-ID") // 2 > 0
 
 
+class KilledCrawl:
+    """A crawl that is killed again and again: what holds after each kill."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.answers: collections.Counter[str] = collections.Counter()
+        self.ended: set[str] = set()
+        """files that no run writes to any more, and that were read"""
+
+    def look(self) -> int:
+        """Each read that a commit group told of has its record; the files that are torn, all of them open ones."""
+        parts = {path.name.removesuffix(".cdxj.part") for path in (self.data / "contents").glob("*.part")}
+        fresh = [path for path in files(self.data) if path.name not in self.ended]
+        closed = [path for path in fresh if path.name.removesuffix(".warc.gz") not in parts]
+        assert all(map(whole, closed)), "only files that were open are torn"
+        self.ended |= {path.name for path in closed}
+        self.answers += answered(closed)
+        now = self.answers + answered([path for path in fresh if path not in closed])
+        told = {row["url"]: row["reads"] for row in rows("pages", self.data) if row["reads"]}
+        missing = {url: reads for url, reads in told.items() if now[url] < reads}
+        assert told and not missing, "reads that a commit group told of, and no record"
+        return sum(not whole(path) for path in fresh if path not in closed)
+
+
 def killed_crawls(tmp_path: Path, kills: int, readers: str) -> None:
     """Kill a crawl again and again; what its commit groups told has its records, each time."""
     data = tmp_path / "data"
     rng = random.Random(3)
-    answers: collections.Counter[str] = collections.Counter()
-    ended: set[str] = set()  # files that no run writes to any more, and that were read
+    killed = KilledCrawl(data)
     with running(pages=3000, hosts=40, seed=6, rate_median=0.0, log=tmp_path / "log") as web:
         for _ in range(kills):
             command = [*XYRO, "crawl", web.entry, *LOOPBACK, "--data", str(data), "--readers", readers, "--refresh"]
@@ -245,16 +272,7 @@ def killed_crawls(tmp_path: Path, kills: int, readers: str) -> None:
             crawl.communicate()
             (data / "run").unlink()
             time.sleep(0.3)  # reader processes end by themselves
-            parts = {path.name.removesuffix(".cdxj.part") for path in (data / "contents").glob("*.part")}
-            fresh = [path for path in files(data) if path.name not in ended]
-            closed = [path for path in fresh if path.name.removesuffix(".warc.gz") not in parts]
-            assert all(map(whole, closed)), "only files that were open are torn"
-            ended |= {path.name for path in closed}
-            answers += answered(closed)
-            now = answers + answered([path for path in fresh if path not in closed])
-            told = {row["url"]: row["reads"] for row in rows("pages", data) if row["reads"]}
-            missing = {url: reads for url, reads in told.items() if now[url] < reads}
-            assert told and not missing, "reads that a commit group told of, and no record"
+            killed.look()
         command = ["crawl", web.entry, *LOOPBACK, "--data", data, "--readers", readers, "--max-pages", "20", "--json"]
         assert process(*command, **WARC).returncode == 0
     assert_sound(files(data))
@@ -279,6 +297,75 @@ def whole(path: Path) -> bool:
 
 def test_kills_lose_no_record_that_a_commit_told_of(tmp_path):
     killed_crawls(tmp_path, 3, "0")
+
+
+class LargePages(http.server.BaseHTTPRequestHandler):
+    """Eight pages of 5 MB that link to each other, are other ones each time, and cannot be packed."""
+
+    protocol_version = "HTTP/1.1"
+    noise = base64.b64encode(random.Random(7).randbytes(3_750_000))
+    number = itertools.count()
+
+    def do_GET(self) -> None:
+        links = "".join(f'<a href="/{n}">{n}</a>' for n in range(8))
+        found = self.path.strip("/") in "01234567"
+        body = f"<html>{links}<!-- {next(self.number)} ".encode() + self.noise + b"--></html>" if found else b""
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def kill_in_a_write(crawl: subprocess.Popen[bytes], contents: Path, skipped: int) -> None:
+    """Wait until a large record begins to appear in the open file, the first after so many, and kill at once."""
+
+    def opened() -> Path | None:
+        parts = [path for path in contents.glob("*.cdxj.part") if ".m0-" not in path.name]
+        return warc_of(parts[0]) if parts else None
+
+    path = until(opened)
+    until(lambda: path.stat().st_size > skipped * len(LargePages.noise) // 2)
+    size, deadline = path.stat().st_size, time.monotonic() + 30
+    while path.stat().st_size == size and time.monotonic() < deadline:
+        pass
+    crawl.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.long
+def test_kills_tear_large_records_and_lose_none_that_a_commit_told_of(tmp_path):
+    """A record of 4 MB is written in milliseconds, in which a kill leaves half of it."""
+    data, rng, torn, cut = tmp_path / "data", random.Random(14), 0, 0
+    killed = KilledCrawl(data)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), LargePages) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        command = [*XYRO, "crawl", f"http://127.0.0.1:{server.server_port}/0", *LOOPBACK, "--data", str(data), "--warc"]
+        for _ in range(2 * KILLS):
+            with (tmp_path / "told").open("wb") as told:
+                crawl = subprocess.Popen([*command, "--refresh"], cwd=ROOT, env=ENVIRONMENT, stderr=told)
+                until((data / "run").exists)
+                kill_in_a_write(crawl, data / "contents", rng.randrange(2, 12))
+                crawl.wait()
+            (data / "run").unlink()
+            torn += killed.look()
+            cut += (tmp_path / "told").read_text().count("of a record that was being written are cut off")
+        done = subprocess.run(
+            [*command, "--refresh", "--max-pages", "30", "--json"], cwd=ROOT, env=ENVIRONMENT, capture_output=True
+        )
+        server.shutdown()
+    cut += done.stderr.decode().count("of a record that was being written are cut off")
+    print(f"{2 * KILLS} kills: {torn} torn files, each mended by the next start")
+    assert cut == torn >= KILLS // 2
+    assert json.loads(done.stdout)["pages_read"] == 30
+    assert killed.look() == 0 and not list((data / "contents").glob("*.part"))
+    assert_sound(files(data))
+    kinds = collections.Counter(kind for kind, *_ in records(files(data)))
+    assert 0 <= kinds["response"] + kinds["revisit"] - kinds["request"] <= torn, "those whose request was torn"
+    assert kinds["response"] + kinds["revisit"] >= json.loads(done.stdout)["reads_total"]
 
 
 @pytest.mark.long

@@ -1,0 +1,127 @@
+"""The disk of the contents has no room, or goes: a small file system of its own, real processes, real errors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.plugins.test_warc import HTML, answered, assert_sound
+from tests.service.face import LOOPBACK, process, said, started, until, xyro
+from xyro.contents_index import open_index, totals
+from xyro.lab.child import running
+from xyro.warc_files import HttpAnswer, WarcFiles
+from xyro.warc_mending import mend
+
+FULL = "No space left on device"
+
+
+@pytest.fixture
+def disk(tmp_path) -> Iterator[Path]:
+    """A file system of 512 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting a file system needs root")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Take all the room that is left."""
+    with (disk / "fill").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    return disk / "fill"
+
+
+def test_a_crawl_whose_contents_have_no_room_ends_as_ever_and_says_so(tmp_path, disk):
+    data = tmp_path / "data"
+    keep = {"XYRO_KEEP__DIRECTORY": str(disk)}
+    with running(pages=300, hosts=4, seed=3, rate_median=0.0) as web:
+        done = process("crawl", web.entry, *LOOPBACK, "--data", data, "--warc", "--text", **keep)
+        assert done.returncode == 1, done.stderr
+        assert " pages read, 300 known" in done.stdout, "the closing report"
+        assert f"could not be stored ([keep]): {disk}: {FULL}; free or mend the disk" in done.stdout
+        assert f"contents: not stored: {disk}: {FULL}" in done.stderr and "Traceback" not in done.stderr
+        assert xyro("audit", "--data", data).returncode == 0
+        told = said("status", "--data", data)
+        with contextlib.closing(open_index(disk)) as index:
+            records = totals(index)["records"]
+        assert 0 < records < told["reads"], "what is there can be looked at"
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        bounds = ("--refresh", "--max-pages", "100", "--json")
+        assert said("crawl", *LOOPBACK, "--data", data, *bounds, **keep)["unstored"] == {}
+    found = sorted(disk.glob("*.warc.gz"))
+    assert_sound(found)
+    assert not list(disk.glob("*.part"))
+    with contextlib.closing(open_index(disk)) as index:
+        assert records + 100 == totals(index)["records"] <= answered(found).total()
+
+
+def test_a_crawl_begins_while_the_disk_is_full_and_goes_on_with_room(tmp_path, disk):
+    data, keep = tmp_path / "data", {"XYRO_KEEP__DIRECTORY": str(disk)}
+    room = fill(disk)
+    with running(pages=60, hosts=4, seed=3, rate_median=0.0) as web:
+        crawl = ("crawl", web.entry, *LOOPBACK, "--data", data, "--text", "--warc")
+        done = process(*crawl, "--max-pages", "30", **keep)
+        assert done.returncode == 1 and "30 pages read" in done.stdout, done.stderr
+        looks = [xyro(*look, "--data", data) for look in (("status",), ("export", "texts"), ("page", "get", web.entry))]
+        assert [look.returncode for look in looks] == [0, 2, 2] and "no page's contents are kept" in looks[1].stderr
+        room.unlink()
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        done = process(*crawl, "--max-pages", "20", **keep)
+        assert done.returncode == 0 and "could not be stored" not in done.stdout
+        assert said("status", "--data", data)["contents"]["records"] == 20
+        fill(disk)
+        assert said("status", "--data", data)["contents"]["records"] == 20, "a look needs no room"
+
+
+def test_a_crawl_that_waits_for_room_is_told_by_status(tmp_path, disk):
+    """No read says that the disk is full, for none ends."""
+    data = tmp_path / "data"
+    room = fill(disk)
+    settings = tmp_path / "wait.toml"
+    settings.write_text(f'[keep]\nwarc = true\nfull = "wait"\ndirectory = "{disk}"\n')
+    with (
+        running(pages=60, hosts=4, seed=3, rate_median=0.0) as web,
+        started("serve", web.entry, *LOOPBACK, "--config", settings, data=data),
+    ):
+        until(lambda: FULL in said("status", "--data", data)["contents"]["paused"])
+        shown = xyro("status", "--data", data).stdout
+        assert f"! Contents are not stored now ([keep]): {disk}: {FULL}" in " ".join(shown.split())
+        assert said("status", "--data", data)["reads"] == 0
+        room.unlink()
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        until(lambda: (status := said("status", "--data", data))["contents"]["paused"] == "" and status["reads"] > 10)
+
+
+def test_files_begin_anew_where_their_directory_was_removed(tmp_path):
+    place = tmp_path / "contents"
+    place.mkdir()
+    archive = WarcFiles(place, "crawl", "node", 1 << 30)
+    answers = [HttpAnswer(f"http://a.test/{n}", 1e9, b"GET / HTTP/1.1\r\n\r\n", HTML, 200) for n in range(3)]
+    archive.write(answers[0])
+    shutil.rmtree(place)
+    with pytest.raises(FileNotFoundError):
+        archive.write(answers[1])
+    place.mkdir()
+    archive.write(answers[2])
+    archive.close()
+    assert list(answered(list(place.glob("*.warc.gz")))) == ["http://a.test/2"]
+
+
+def test_mending_passes_over_what_has_a_writer(tmp_path):
+    archive = WarcFiles(tmp_path, "crawl", "node", 1 << 30)
+    archive.write(HttpAnswer("http://a.test/", 1e9, b"GET / HTTP/1.1\r\n\r\n", HTML, 200))
+    assert mend(tmp_path, wait=False) == [] and len(list(tmp_path.glob("*.part"))) == 1
+    archive.close()
+    assert not list(tmp_path.glob("*.part"))
