@@ -86,6 +86,8 @@ class PageArchive:
         self._index: sqlite3.Connection | None = None
         self._read_whole: set[PageId] = set()
         """pages of which nothing was there to be found, and that were read as a whole since"""
+        self._unstored: set[PageId] = set()
+        """pages whose last body had no room: a 304 would refer to one before it"""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="warc")
         self._turn = asyncio.Lock()
         self._paused_until = 0.0
@@ -105,7 +107,7 @@ class PageArchive:
         needless = (
             order.probe or not (order.etag or order.last_modified) or self._pause or order.page in self._read_whole
         )
-        if needless or self._has(order.page):
+        if needless or (order.page not in self._unstored and self._has(order.page)):
             return order
         if len(self._read_whole) >= MOST_WHOLE:
             self._read_whole.clear()
@@ -140,6 +142,7 @@ class PageArchive:
                 failure = "" if record is not None else self._pause
             except OSError as error:
                 failure = self._failure(error)
+                self._miss(page)
             reply.tape.close()
         text = self._text(url, copy) if page is not None and not answer.error else None
         if record is not None or text is not None or failure:
@@ -160,13 +163,22 @@ class PageArchive:
                                 self._thread, self._write, page, url, copy, reply, raw, answer
                             )
                     self._pause = ""
+                    if page is not None and answer.status != 304:
+                        self._unstored.discard(page)
                     return found
                 except OSError as error:
                     self._pause = self._failure(error)
                     self._paused_until = self._clock.monotonic() + PAUSE
             if self._options.full == "skip":
+                self._miss(page)
                 return None
             await self._clock.sleep(PAUSE)
+
+    def _miss(self, page: PageId | None) -> None:
+        """An answer of the page was not stored: its next read brings the whole page."""
+        if page is not None and len(self._unstored) < MOST_WHOLE:
+            self._unstored.add(page)
+            self._read_whole.discard(page)
 
     def _failure(self, error: OSError) -> str:
         return f"{self._directory}: {error.strerror or error}"
@@ -216,6 +228,7 @@ class PageArchive:
         except (XyroError, sqlite3.Error):  # not made yet, or its disk fails: the answer is kept whole
             self._index = None
         if http.status == 304:
+            last = None if page in self._unstored else last
             return Earlier("not-modified", last.payload if last else "", last.date if last else "")
         if last is None or last.status != http.status:
             return None

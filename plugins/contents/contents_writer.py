@@ -107,10 +107,9 @@ class ContentsWriter:
         self._bytes = options.bytes_signature
         self._versions = settings.store.versions, settings.store.version_days
         self._waiting: dict[tuple[PageId, int], ReadNote] = {}
-        self._notes = CommitNotes()
         self._lock = threading.Lock()
         self._failure, self._failed_at = "", 0.0
-        """of the disk, as a read or `_probe` met it"""
+        """of the disk, as a read or `_look` met it, and when that was"""
         self._unstored = services.unstored
         self._clock = services.clock
         self._first = not services.barriers
@@ -118,11 +117,13 @@ class ContentsWriter:
         if self._first:
             self._mend(wait=True)
         self._index = IndexHandle(self._directory)
+        failure = ""
         try:
             self._index.open()
         except MachineError as error:
-            self._notes.failure = str(error)
-            _log.error("contents: not stored: %s", error)
+            failure = str(error)
+            _log.error("contents: not stored: %s", failure)
+        self._notes = CommitNotes(failure=failure)
         self._metadata = WarcFiles(
             self._directory, options.crawl, f"{options.node}.m{self._number}", options.file_bytes,
             {"software": options.user_agent, "description": "what the crawl knew of pages as it read them"},
@@ -162,7 +163,7 @@ class ContentsWriter:
                 _log.warning("contents: stored again")
 
     def _words(self, error: Exception) -> str:
-        """What failed, for people; the place first."""
+        """Say what failed, for people; the place first."""
         if isinstance(error, MachineError):
             return str(error)
         return f"{self._directory}: {(isinstance(error, OSError) and error.strerror) or error}"
@@ -256,7 +257,7 @@ class ContentsWriter:
             notes = self._notes
             standings, notes.standings = notes.standings, {}
             batch, notes.ready = notes.ready, []
-            if not batch and not standings:
+            if not batch and not standings and not notes.failure:
                 return
             try:
                 self._write(batch, standings.copy())

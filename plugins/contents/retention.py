@@ -73,7 +73,7 @@ class Retention:
         """Drop what is too much; how many bytes went. What is left may still be too much: files that are written, and
         what the index says of pages."""
         before = self.size()
-        if before <= self._limit:
+        if not self._limit or before <= self._limit:
             return 0
         self._shrink()
         while (surplus := self._contents() - self._limit) > 0:
@@ -108,7 +108,7 @@ class Retention:
     def _shrink(self) -> None:
         """Give back what is free of the index, and the log that its changes fill."""
         for _ in range(self._number("freelist_count") // STEP + 1):
-            self._index.execute(f"PRAGMA incremental_vacuum({STEP})").fetchall()
+            self._index.executescript(f"PRAGMA incremental_vacuum({STEP})")  # `execute` would end after a page
         self._index.execute("PRAGMA busy_timeout = 0")  # where somebody reads it, commit groups would wait with us
         self._index.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._index.execute(f"PRAGMA busy_timeout = {int(1e3 * WAIT)}")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugins.test_page_contents import page, serving
 from tests.plugins.test_warc import HTML, answered, assert_sound
 from tests.service.face import LOOPBACK, process, said, started, until, xyro
 from xyro.contents_index import open_index, totals
@@ -102,6 +103,23 @@ def test_a_crawl_that_waits_for_room_is_told_by_status(tmp_path, disk):
         room.unlink()
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         until(lambda: (status := said("status", "--data", data))["contents"]["paused"] == "" and status["reads"] > 10)
+
+
+def test_a_change_that_had_no_room_is_read_whole_again(tmp_path, disk):
+    """With its validators the page would answer 304, which said that the text before the change is its last."""
+    data, settings = tmp_path / "data", tmp_path / "keep.toml"
+    settings.write_text(f'[keep]\nwarc = true\ndirectory = "{disk}"\n')
+    with serving({"/": page("T", "It is old.")}) as site:
+        site.tags = True
+        with started("crawl", site.url + "/", "--refresh", *LOOPBACK, "--config", settings, data=data):
+            until(lambda: ("/", 304) in site.statuses)
+            room = fill(disk)
+            before = len(site.statuses)
+            site.pages["/"] = page("T", "It is new.")
+            until(lambda: ("/", 200) in site.statuses[before:])
+            until(lambda: FULL in said("status", "--data", data)["contents"]["paused"])
+            room.unlink()
+            until(lambda: "It is new." in process("page", "get", site.url + "/", "--as", "html", "--data", data).stdout)
 
 
 def test_files_begin_anew_where_their_directory_was_removed(tmp_path):
