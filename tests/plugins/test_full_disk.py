@@ -115,10 +115,11 @@ def test_a_change_that_had_no_room_is_read_whole_again(tmp_path, disk):
             until(lambda: ("/", 304) in site.statuses)
             room = fill(disk)
             before = len(site.statuses)
-            site.pages["/"] = page("T", "It is new.")
+            site.pages["/"] = page("T", f"It is new. {os.urandom(20_000).hex()}")
             until(lambda: ("/", 200) in site.statuses[before:])
             until(lambda: FULL in said("status", "--data", data)["contents"]["paused"])
             room.unlink()
+            subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
             until(lambda: "It is new." in process("page", "get", site.url + "/", "--as", "html", "--data", data).stdout)
 
 
