@@ -135,6 +135,11 @@ def second(when: float) -> int:
     return min(max(math.ceil(min(when, LATEST)), 0), LATEST)
 
 
+def importance_of(row: RefreshRow) -> float:
+    """The importance, as measured, by which a page was weighed; times `Bandwidth.scale`: of mean 1."""
+    return row.weight * row.weight / row.pace if row.pace else 0.0
+
+
 class RecountSums:
     """S and population of the pages before `cursor`, while they are counted anew (redating.py)."""
 
@@ -360,7 +365,14 @@ class Bandwidth:
         after that read: half of it for good, or pages that were met together would stay together, for draws that are
         spread evenly over a page's reads add up to the same for all.
         """
-        longer = 0.5 * SCATTER * (drawn(page, 0) + drawn(page, reads)) if interval.term == "chance" else 0.0
+        return self._scattered(interval, page, 0.5 * (drawn(page, 0) + drawn(page, reads)))
+
+    def longest_wait(self, interval: Interval, page: LocalPage) -> float:
+        """Seconds that `wait` stays below, whatever it draws."""
+        return self._scattered(interval, page, 1.0)
+
+    def _scattered(self, interval: Interval, page: LocalPage, draw: float) -> float:
+        longer = SCATTER * draw if interval.term == "chance" else 0.0
         scattered = min(interval.seconds * (1.0 + longer), self.rules.ceiling * DAY)
         return self.bounds(page).clamp(scattered) if self.has_sites else scattered
 
@@ -379,8 +391,7 @@ class Bandwidth:
 
     def of_row(self, page: LocalPage, row: RefreshRow) -> Interval:
         """Return the interval of a page by its row; importance as it was at its last read."""
-        rate = row.pace
-        return self.at_site(page, self.interval(row.weight * row.weight / rate if rate else 0.0, rate, row.belief))
+        return self.at_site(page, self.interval(importance_of(row), row.pace, row.belief))
 
     def is_early(self, page: LocalPage, row: RefreshRow, now: float) -> bool:
         """Tell whether a page is not to be read yet, whatever bandwidth is free."""

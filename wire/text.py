@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from unicodedata import bidirectional, category
 
 ELLIPSIS = "…"
+LEAST_ROOM = 16
+"""columns of a terminal below which nothing is cut"""
 LOG_FIELDS = "fields"
 """attribute of a log record (`extra`): what JSON has beside the text"""
 
@@ -30,6 +33,50 @@ def printable(text: str, limit: int = 200) -> str:
     while room < 1:  # one place is the ellipsis's own
         room += len(pieces.pop())
     return "".join(pieces) + ELLIPSIS
+
+
+_CONTROLS = frozenset(["Cc", "Cs", "Zl", "Zp"])
+_TURNING = frozenset(["L", "R", "AL", "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"])
+
+
+def shown(text: str) -> str:
+    r"""A text of many lines for a terminal: what may move a cursor or turn the line around is escaped (\x1b, \u202e).
+
+    Newlines, tabs and letters of all scripts stay; a document is to be read. `printable` is for one line of ours.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(ascii(char)[1:-1] if _moves(char) else char for char in text.replace("\r\n", "\n"))
+
+
+def _moves(char: str) -> bool:
+    kind = category(char)
+    return char not in "\n\t" and (kind in _CONTROLS or (kind == "Cf" and bidirectional(char) in _TURNING))
+
+
+def middle_cut(text: str, room: int) -> str:
+    """A text in so many columns: what does not fit is cut out of its middle, for URLs differ at both ends."""
+    if columns_of(text) <= room or room < LEAST_ROOM:
+        return text
+    head = (room - 1) * 3 // 5
+    return f"{_begin(text, head)}…{_begin(text[::-1], room - 1 - head)[::-1]}"
+
+
+def columns_of(text: str) -> int:
+    """Columns of a terminal that a text takes: wide characters take two, accents that combine none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _begin(text: str, room: int) -> str:
+    """As much of the beginning of a text as fits into so many columns."""
+    end = min(len(text), room)
+    while columns_of(text[:end]) > room:
+        end -= 1
+    return text[:end]
 
 
 def counted(number: int, noun: str) -> str:

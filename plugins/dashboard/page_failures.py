@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from xyro.metadata.states import NAMES, State
-from xyro.service.views.text_tables import middle_cut
 from xyro.service.views.views import Views
 from xyro.wire.ids import local_pages
-from xyro.wire.text import counted, stamp
+from xyro.wire.text import counted, middle_cut, stamp
 
 FAILED = (State.ERROR, State.FAILED, State.DEAD, State.DISALLOWED)
 SAMPLES = 5

@@ -28,8 +28,8 @@ from xyro.plugins.dashboard.dashboard_feed import DashboardFeed
 from xyro.plugins.dashboard.dashboard_sessions import DashboardSessions
 from xyro.service.node import http_json
 from xyro.service.node.slicing import unhurried
-from xyro.service.views.text_tables import middle_cut
 from xyro.wire.errors import InputError
+from xyro.wire.text import middle_cut
 from xyro.wire.urls import canonical, fits
 
 if TYPE_CHECKING:

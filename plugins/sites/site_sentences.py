@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xyro.configs.schema import SiteTable
-from xyro.service.views.why_due import duration_text
+from xyro.wire.durations import duration_text
 from xyro.wire.ids import LocalPage
 from xyro.wire.urls import fits
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from xyro.service.views.views import Views
 
 
+CHOSEN_FROM = ("texts", "warc")
+"""tables of which `export` writes those rows that it is asked for"""
+
+
 def _view_of(place: CrawlPlace, path: str, local: Callable[[Views], Any], **query: Any) -> Any:
     """Ask the running process, or look into the stopped directory."""
     remote = place.find()
@@ -77,9 +81,9 @@ def status(place: CrawlPlace, check: bool, as_json: bool) -> None:
 def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> None:
     """Show the first pages by importance, cash, staleness or growth, or the first sites.
 
-    All known pages have an importance; "read" leaves out those that were never read. Staleness is importance x the
-    number of changes that were probably missed since the last read. Rising pages grew more than chance explains. Sites
-    are ranked by the links between them (--level: hosts, or registrable domains).
+    All known pages have an importance; "read" leaves out those that were never read. By stale: by importance x stale,
+    the probability that the page has changed since its last read. Rising pages grew more than chance explains (growth:
+    log, a turnover). Sites are ranked by the links between them (--level: hosts, or registrable domains).
     """
     from xyro.wire.clock import SystemClock
 
@@ -94,7 +98,7 @@ def top(place: CrawlPlace, count: int, by: str, level: str, as_json: bool) -> No
         return
     from xyro.service.views.text_tables import pages_table
 
-    tell(pages_table(rows, "importance" if by == "read" else by, terminal_width()))
+    tell(pages_table(rows, by, terminal_width()))
 
 
 @click.command(short_help="Explain what is known of URL, and its next read.")
@@ -135,10 +139,14 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
     "--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="Format [by the ending of FILE, or jsonl]."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
-@click.option("--by", type=click.Choice(["url", "importance", "date"]), default="url", help="texts, warc: order [url].")
+@click.option("--by", type=click.Choice(["url", "importance", "date"]), default=None, help="texts, warc: order [url].")
 @click.option("--since", default="", metavar="TIME", help="texts, warc: since then: 2026-11-22, yesterday, 24h.")
 @click.option(
-    "--min-importance", type=float, default=0.0, metavar="X", help="texts, warc: pages of at least this importance [0]."
+    "--min-importance",
+    type=float,
+    default=None,
+    metavar="X",
+    help="texts, warc: pages of at least this importance [0].",
 )
 @click.option(
     "--to",
@@ -149,7 +157,7 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
     help="texts: a file for each page in this folder; again: only what has changed.",
 )
 @click.option(
-    "--as", "text_form", type=click.Choice(["markdown", "text"]), default="markdown", help="Form of --to [markdown]."
+    "--as", "text_form", type=click.Choice(["markdown", "text"]), default=None, help="Form of --to [markdown]."
 )
 @click.option("--delete", is_flag=True, help="With --to: delete the files of pages that are gone.")
 def export(
@@ -157,11 +165,11 @@ def export(
     place: CrawlPlace,
     form: str | None,
     output: Path | None,
-    by: str,
+    by: str | None,
     since: str,
-    min_importance: float,
+    min_importance: float | None,
     folder: Path | None,
-    text_form: str,
+    text_form: str | None,
     delete: bool,
 ) -> None:
     """Write all pages, XML documents, links, hosts or change histories as of one commit, or the stored contents of
@@ -176,17 +184,20 @@ def export(
     from xyro.wire.clock import SystemClock
     from xyro.wire.moments import moment
 
+    choice = {"--by": by, "--since": since or None, "--min-importance": min_importance}
+    if table not in CHOSEN_FROM and (given := [name for name, value in choice.items() if value is not None]):
+        raise InputError(f"{given[0]}: chooses among texts and warc; `xyro export {table}` writes all rows, by id")
     start = moment(since, "--since", SystemClock().time()) if since else 0.0
     if folder is not None:
-        if table != "texts" or form or output:
-            raise InputError("--to: `xyro export texts --to FOLDER`, without -o and --format")
+        if table != "texts" or form or output or by:
+            raise InputError("--to: `xyro export texts --to FOLDER`, without -o, --format and --by")
         from xyro.service.cli.page_commands import export_folder
 
         with exported(place, "pages") as rows:
-            export_folder(place, rows, folder, text_form, start, min_importance, delete)
+            export_folder(place, rows, folder, text_form or "markdown", start, min_importance or 0.0, delete)
         return
-    if delete:
-        raise InputError("--delete: only with --to FOLDER")
+    if delete or text_form:
+        raise InputError(f"{'--delete' if delete else '--as'}: only with --to FOLDER")
     from xyro.service.views.export import check, form_of, write_rows
 
     out = None if output == Path("-") else output
@@ -194,12 +205,12 @@ def export(
     if table == "histories" and form != "jsonl":
         raise InputError(f"--format {form}: histories are lists, which only jsonl holds; leave it out")
     check(form, out)
-    if table in ("texts", "warc"):
+    if table in CHOSEN_FROM:
         from xyro.service.cli.page_commands import contents_of
 
         with contents_of(place) as view:
             select = view.texts if table == "texts" else view.warc
-            write_rows(table, select(by, start, min_importance), form, out)
+            write_rows(table, select(by or "url", start, min_importance or 0.0), form, out)
         return
     with exported(place, table) as rows:
         write_rows(table, rows, form, out)

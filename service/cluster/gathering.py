@@ -194,7 +194,7 @@ SUMS = (
     *("known", "reads", "hosts", "doubted_hosts", "partitions", "waiting_links", "waiting_loads", "versions", "bodies"),
     *("bodies_bytes", "spends", "reads_this_run", "pages_per_second", "in_flight", "leased", "robots_reads", "bytes"),
     *("stale_reports", "states", "held_hosts", "challenged_hosts", "documents", "validity", "queue", "errors"),
-    *("refresh_per_second", "missed_changes"),
+    *("refresh_per_second", "missed_changes", "freshness_evidence"),
 )
 """fields of a status that are added up, of objects each field"""
 MAXIMA = ("seconds", "max_rss_mib", "turnovers")

@@ -1,12 +1,14 @@
 """Writes rows to a file or standard output: JSON lines, CSV, Parquet (with the extra `parquet`: pyarrow).
 
 A file is written under another name and renamed at the end, so it is never there in part; what is no regular file (a
-pipe, a device) is written to as it comes. COLUMNS are the contract: every row has them, more may come.
+pipe, a device) is written to as it comes. On a terminal, what could steer it is escaped. COLUMNS are the contract:
+every row has them, more may come.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +19,7 @@ from typing import IO, Any
 from xyro.service.views.claim_evidence import COLUMNS as HOST_CLAIMS
 from xyro.service.views.host_standing import HOST_STANDING
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.text import shown
 
 COLUMNS: dict[str, dict[str, type]] = {
     "pages": {
@@ -184,7 +187,8 @@ def write_rows(table: str, rows: Iterable[Row], form: str, out: Path | None) -> 
     write = _WRITERS[form]
     try:
         if out is None:
-            count = write(table, rows, sys.stdout)
+            out_stream: IO[str] = _Terminal() if sys.stdout.isatty() else sys.stdout
+            count = write(table, rows, out_stream)
             sys.stdout.flush()
             return count
         mode: dict[str, Any] = BINARY if form == "parquet" else TEXT
@@ -199,10 +203,13 @@ def write_rows(table: str, rows: Iterable[Row], form: str, out: Path | None) -> 
 
 
 def write_bytes(data: bytes, out: Path | None) -> None:
-    """Bytes as they are, to standard output if `out` is None. InputError: there is no such directory."""
+    """Bytes as they are, to standard output if `out` is None; on a terminal what would steer it is escaped. InputError:
+    there is no such directory."""
     check("jsonl", out)
     try:
-        if out is None:
+        if out is None and sys.stdout.isatty():
+            _Terminal().write(data.decode("utf-8", "backslashreplace"))
+        elif out is None:
             sys.stdout.buffer.write(data)
             sys.stdout.flush()
         elif out.exists() and not out.is_file():
@@ -213,6 +220,13 @@ def write_bytes(data: bytes, out: Path | None) -> None:
         raise
     except OSError as error:
         raise MachineError(f"{out or 'standard output'}: {error.strerror or error}: free or mend the disk") from error
+
+
+class _Terminal(io.StringIO):
+    """Standard output that is a terminal: what strangers wrote shall not steer it."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(shown(text))
 
 
 def _whole(out: Path, mode: dict[str, Any], write: Callable[[IO[Any]], int]) -> int:

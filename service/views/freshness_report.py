@@ -14,8 +14,9 @@ from xyro.service.views.partition_status import PartitionStatus
 
 def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, Any]:
     """`xyro status`: how fresh all is now (by the model as its reads and audits correct it, with the interval that is
-    to hold 95 of 100 such moments, and by the model alone; None: not known), how often changes came beside how often
-    they were expected, how fresh audits found it, delays, bandwidth."""
+    to hold 95 of 100 such moments, and by the model alone; None: not known), what that rests on (changes that reads
+    so far were expected to show), how often changes came beside how often they were expected, how fresh audits found
+    it, delays, bandwidth."""
     whole, detection, discovery = Expected(), Delays(), Delays()
     for part in parts:
         whole.merge(part.expected)
@@ -31,6 +32,7 @@ def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, 
         "freshness": _rounded(found.freshness if found is not None else None),
         "freshness_low": _rounded(found.low if found is not None else None),
         "freshness_high": _rounded(found.high if found is not None else None),
+        "freshness_evidence": round(kappa.whole.changes, 2),
         "freshness_model": _rounded(model),
         "changes_over_believed": _rounded(kappa.ratio(stale) if kappa.octaves else None),
         "missed_changes": _rounded(whole.obsolescence(now)),

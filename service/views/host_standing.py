@@ -12,10 +12,9 @@ import numpy as np
 
 from xyro.metadata.hosts import POOR, PRICE, PROOF, QUERIES
 from xyro.metadata.states import FOLDER, State
-from xyro.service.views.text_tables import LEAST_ROOM, middle_cut
 from xyro.wire.ids import LocalPage
 from xyro.wire.sizes import sized
-from xyro.wire.text import figure, printable
+from xyro.wire.text import LEAST_ROOM, figure, middle_cut, printable
 from xyro.wire.urls import fits
 
 if TYPE_CHECKING:

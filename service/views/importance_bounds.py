@@ -48,8 +48,8 @@ Reals = NDArray[np.float64]
 Pages = NDArray[np.int64] | slice
 DAY = 86_400.0
 TRENDS = ("trend", "trend_low", "trend_high", "trend_day", "trend_day_low", "trend_day_high")
-"""log growth a turnover with its interval, and a day: what a page grew in less than a day is what it grew that day, for
-nobody knows how it will go on"""
+"""log growth a turnover with its interval, and a day: not known before a day has passed, for nobody knows how a growth
+of seconds goes on"""
 BLOCK = 1 << 12
 """neighbouring pages whose widths are computed together"""
 TINY = 1e-9
@@ -148,9 +148,10 @@ class ImportanceBounds:
         if then is None:
             return dict.fromkeys(TRENDS)
         growth = [float(values[0]) for values in self._trends([page], [then])]
-        turnovers, days = (self.clock - then.clock) / TICKS, max((now - then.time) / DAY, 1.0)
-        values = (*growth, *(value * turnovers / days for value in growth))
-        return {name: round(value, 6) for name, value in zip(TRENDS, values, strict=True)}
+        turnovers, days = (self.clock - then.clock) / TICKS, (now - then.time) / DAY
+        daily = [value * turnovers / days if days >= 1.0 else None for value in growth]
+        values = zip(TRENDS, (*growth, *daily), strict=True)
+        return {name: None if value is None else round(value, 6) for name, value in values}
 
     def _base(self, marks: Sequence[Mark]) -> Mark | None:
         """The last mark that lies a window back: what it and the importance of now rest on overlaps little."""
@@ -191,8 +192,10 @@ def importance_sentences(fields: dict[str, Any]) -> list[str]:
     ]
     if fields["trend"] is not None and fields.get("state", "read") in _GROWING:
         sure = fields["trend_low"] > 0 or fields["trend_high"] < 0
-        daily = f", {_percent(fields['trend_day'])} a day"
-        daily += f" ({_percent(fields['trend_day_low'])} to {_percent(fields['trend_day_high'])})"
+        daily = ""
+        if fields["trend_day"] is not None:
+            daily = f", {_percent(fields['trend_day'])} a day"
+            daily += f" ({_percent(fields['trend_day_low'])} to {_percent(fields['trend_day_high'])})"
         found.append(
             f"Its importance {'grew' if fields['trend'] > 0 else 'fell'}: {_percent(fields['trend'])} a turnover "
             f"({_percent(fields['trend_low'])} to {_percent(fields['trend_high'])}"

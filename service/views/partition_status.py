@@ -66,6 +66,7 @@ class PartitionStatus(Struct, frozen=True):
     missed_audits: int
     dated: int
     planned: float
+    """reads a second that refresh plans with; 0 where nothing is read again, as in a stopped crawl"""
     promised: float
     spent: float
     refreshed_pages: int
@@ -114,7 +115,7 @@ def partition_status(frontier: Frontier, now: float, asked: Iterable[str] = ()) 
         audits=freshness.audits.window.whole,
         missed_audits=freshness.audits.missed,
         dated=len(scheduler.due_queue.folders) + len(scheduler.due_queue.overdue),
-        planned=scheduler.bandwidth.reads_per_second,
+        planned=scheduler.bandwidth.reads_per_second if scheduler.schedule.refreshing else 0.0,
         promised=scheduler.bandwidth.deadline_reads.rate(now),
         spent=freshness.spent.rate(now),
         refreshed_pages=scheduler.bandwidth.population.pages,

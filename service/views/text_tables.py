@@ -7,19 +7,39 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from xyro.wire.text import figure, printable
+from xyro.wire.text import columns_of, figure, middle_cut, printable
 
 FARTHEST = 2.0
-ROOM, LEAST_ROOM = 40, 16
-"""columns from which on a URL is cut to fit beside a row, and below which nothing is cut"""
+ROOM = 40
+"""columns from which on a URL is cut to fit beside a row"""
 SETTLED = 0.2
 """residual, an L1 distance, up to which importance has settled"""
 QUIET = ("doubted_hosts", "waiting_loads", "versions", "bodies", "bodies_bytes", "mean_size", "mean_depth",
          "stale_reports")  # fmt: skip
 """fields of `status` that are shown only where they are not 0"""
-UNSHOWN = ("limits", "troubled_hosts", "failed_pages", "breeding", "recent_reads", "recent_errors", "work",
-           "bandwidth", "convergence")  # fmt: skip
-"""fields of `status` that its first lines are made of (service/views/limits.py)"""
+TESTED = 4.0
+"""changes that reads were expected to show, from which on they weigh more than what is assumed before any read (DOUBT
+of refresh/calibration.py)"""
+UNSHOWN = ("freshness_low", "freshness_high", "freshness_evidence", "limits", "troubled_hosts", "failed_pages",
+           "breeding", "recent_reads", "recent_errors", "work", "bandwidth", "convergence")  # fmt: skip
+"""fields of `status` that are told beside others, or in its first lines (service/views/limits.py)"""
+
+
+_IMPORTANCE, _CASH = ("importance", 10, "importance", 4), ("cash", 7, "cash", 3)
+_COLUMNS = {
+    "importance": (_IMPORTANCE, _CASH),
+    "cash": (("cash", 10, "cash", 4), _IMPORTANCE),
+    "stale": (("score", 10, "score", 4), ("stale", 7, "stale", 3), _IMPORTANCE),
+    "read": (_IMPORTANCE, _CASH),
+    "rising": (("growth", 10, "score", 4), _IMPORTANCE),
+}
+"""first columns of `xyro top` by its order: title, width, field of the row, digits"""
+_NO_ROWS = {
+    "stale": "No page was read yet, or what was read is gone.",
+    "rising": "No page has grown by more than chance explains. (Growth shows after some turnovers of the cash.)",
+    "read": "No page was read yet, or what was read is gone.",
+    "site": "No page is known, so there are no sites.",
+}
 
 
 def audit_text(report: Mapping[str, Any]) -> str:
@@ -38,39 +58,40 @@ def audit_text(report: Mapping[str, Any]) -> str:
     return "\n".join([printable(f"{word}: {sums}", 2_000), *(f"  {printable(v, 500)}" for v in report["violations"])])
 
 
-def middle_cut(text: str, room: int) -> str:
-    """A text in so many columns: what does not fit is cut out of its middle, for URLs differ at both ends."""
-    if len(text) <= room or room < LEAST_ROOM:
-        return text
-    head = (room - 1) * 3 // 5
-    return f"{text[:head]}…{text[head + 1 - room :]}"
-
-
 def pages_table(rows: Sequence[Mapping[str, Any]], by: str, width: int = 0) -> str:
-    """Format `xyro top`: aligned columns, URLs last. Cash is counted in pages' worth and stands beside importance.
+    """Format `xyro top`: aligned columns, URLs last; a sentence where there is none. Cash is counted in pages' worth.
 
     width: columns of the terminal, 0 = no bound. A URL that does not fit is cut in the middle, or has its own line.
     """
+    if not rows:
+        return _NO_ROWS.get(by, "No page is known.")
     if by == "site":
         return sites_table(rows)
-    beside, wide, digits = ("cash", 7, 3) if by == "importance" else ("importance", 10, 4)
-    lines = [f"{by:>10}  {beside:>{wide}}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"]
+    columns = _COLUMNS[by]
+    titles = "  ".join(f"{title:>{wide}}" for title, wide, _, _ in columns)
+    lines = [f"{titles}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"]
     for row in rows:
-        shown = {"importance": row["importance"], "cash": row["cash"] / 65_536}
+        values = {**row, "cash": row["cash"] / 65_536}
         rate = "-" if row["change_rate"] is None else figure(row["change_rate"])
-        first, second = figure(shown.get(by, row["score"]), 4), figure(shown[beside], digits)
-        line = f"{first:>10}  {second:>{wide}}  {row['reads']:5d}  {rate:>11}  {row['next_read'] or '-':20}  "
+        cells = "  ".join(f"{_figure(values[name], digits):>{wide}}" for _, wide, name, digits in columns)
+        line = f"{cells}  {row['reads']:5d}  {rate:>11}  {row['next_read'] or '-':20}  "
         lines += url_lines(line, row["url"], width)
-    if rows and by != "cash":
-        values = rows[0]
-        lines.append(f"{settled_phrase(values['convergence'])}; {error_phrase(values['error_bound'])}")
+    if by == "stale":
+        lines.append("score = importance x stale, the probability that the page has changed since its last read")
+    if by != "cash":
+        first = rows[0]
+        lines.append(f"{settled_phrase(first['convergence'])}; {error_phrase(first['error_bound'])}")
     return "\n".join(lines)
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return "-" if value is None else figure(value, digits)
 
 
 def url_lines(line: str, url: str, width: int) -> list[str]:
     """A row that ends with a URL: in one line, cut to `width` columns (0: uncut), or the URL below it."""
     room = width - len(line)
-    if not width or len(url) <= room or room >= ROOM:
+    if not width or columns_of(url) <= room or room >= ROOM:
         return [line + (middle_cut(url, room) if width else url)]
     return [line.rstrip(), f"    {middle_cut(url, width - 4)}"]
 
@@ -93,10 +114,20 @@ def error_phrase(error: float) -> str:
 def informative_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Select the fields that say something: no None, no counts of which none is above 0, no zeros of QUIET."""
     zero = {*UNSHOWN, *(name for name in QUIET if not values.get(name))}
-    if "freshness" in values and values["freshness"] is None:
-        values = {**values, "freshness": _why_unknown(values)}
-        values |= dict.fromkeys(("freshness_model", "missed_changes"))  # the prior's, that no read has tested
+    if "freshness" in values:
+        measured = values["freshness"] is not None
+        values = {**values, "freshness": _freshness(values) if measured else _why_unknown(values)}
+        if not measured:
+            values |= dict.fromkeys(("freshness_model", "missed_changes"))  # the prior's, that no read has tested
     return {name: value for name, value in values.items() if name not in zero and _shown(value) not in ("-", "none")}
+
+
+def _freshness(values: Mapping[str, Any]) -> str:
+    """Freshness with its interval, and what it rests on while that is little."""
+    text = f"{values['freshness']} (95 % interval: {values['freshness_low']} to {values['freshness_high']})"
+    if (expected := values["freshness_evidence"]) >= TESTED:
+        return text
+    return f"{text}; hardly tested yet: so far, reads were expected to show {expected:g} changes"
 
 
 def _why_unknown(values: Mapping[str, Any]) -> str:

@@ -335,8 +335,8 @@ class Views:
                 }
 
     def top(self, count: int, by: str, now: float) -> list[dict[str, Any]]:
-        """The first `count` pages by importance (of all, or of those "read"), cash, staleness (importance x expected
-        changes missed), or growth that is not chance ("rising": relative, a turnover of the OPIC clock)."""
+        """The first `count` pages by importance (of all, or of those "read"), cash, importance x stale
+        ("stale"), or growth that is not chance ("rising": relative, a turnover of the OPIC clock)."""
         scored: list[tuple[float, LocalPage, View]] = []
         for view in self.views:
             if by == "stale":

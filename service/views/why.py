@@ -12,7 +12,6 @@ from xyro.service.views.importance_bounds import importance_sentences
 from xyro.service.views.views import View, Views
 from xyro.service.views.wait_reasons import wait_sentences
 from xyro.service.views.why_due import (
-    duration_text,
     host_sentences,
     interval_sentences,
     rate_sentence,
@@ -20,6 +19,7 @@ from xyro.service.views.why_due import (
     stale_sentences,
 )
 from xyro.service.views.why_score import score_fields, score_parts, score_sentences
+from xyro.wire.durations import duration_text
 from xyro.wire.ids import LocalPage, split
 from xyro.wire.text import counted, stamp
 from xyro.wire.uses import signals

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
+from xyro.frontier.bandwidth import importance_of
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.refresh.rate_belief import quantile
 from xyro.service.views.staleness import staleness
 from xyro.service.views.views import View
+from xyro.wire.durations import duration_text
 from xyro.wire.ids import LocalPage
-from xyro.wire.text import figure, stamp
+from xyro.wire.text import counted, figure, stamp
 from xyro.wire.urls import authority
 
-_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
-
-
-def duration_text(seconds: float) -> str:
-    """Seconds in words, by the two largest units that are not nought: "3 days 4 hours", "2 seconds"."""
-    if math.isinf(seconds):
-        return "for ever"
-    rest, parts = round(seconds), list[str]()
-    for unit, size in _UNITS:
-        number, rest = divmod(rest, size)
-        if number and len(parts) < 2:
-            parts.append(f"{number:,} {unit}{'' if number == 1 else 's'}")
-    return " ".join(parts) or "less than a second"
+ROUNDED = 2.0
+"""seconds by which the wait between two stored dates may be off: they are whole seconds, a read ends within one"""
 
 
 def rate_sentence(row: RefreshRow) -> str:
@@ -61,40 +51,63 @@ def interval_sentences(view: View, page: LocalPage, row: RefreshRow, now: float)
             f"checked again at {stamp(due)}."
         )
         return
-    interval = scheduler.bandwidth.of_row(page, row)
+    interval = bandwidth.of_row(page, row)
+    longest = bandwidth.longest_wait(interval, page)
     between = duration_text(interval.seconds)
-    yield f"{_TERMS[interval.term](view, interval.seconds)} It is read every {between}."
+    if duration_text(longest) != between:
+        between += f" to {duration_text(longest)} (drawn, so that pages do not stay in step)"
+    yield f"{_TERMS[interval.term](view, row)} It is read every {between}."
+    if due:
+        yield f"Its next read is due at {stamp(due)}{_after_last(view, page, row, interval.seconds, longest)}."
+
+
+def _after_last(view: View, page: LocalPage, row: RefreshRow, shortest: float, longest: float) -> str:
+    """How long after its last read a page is due, and why that is not its interval, where it is not."""
+    wait = int(view.due[page]) - row.last_read
+    after = f", {duration_text(max(wait, 0))} after its last"
     if view.flags[page] & HASTENED:
-        yield f"Its next read is due at {stamp(due)}: a claim of its site, a regular change or a cluster sets it."
-    elif due:
-        yield f"Its next read is due at {stamp(due)}."
+        return f"{after}: a claim of its site, a regular change or a cluster sets it"
+    if shortest - ROUNDED <= wait <= longest + ROUNDED:
+        return after
+    return f"{after}: it was dated when its interval was another. If that is longer by then, it waits on"
 
 
-def _policy(view: View, seconds: float) -> str:
+def _policy(view: View, row: RefreshRow) -> str:
     bandwidth, refresh = view.frontier.scheduler.bandwidth, view.frontier.settings.refresh
     how = f"Policy {bandwidth.rules.policy.name}"
     if bandwidth.rules.policy.name == "obsolescence":
-        k = math.sqrt(2.0 * bandwidth.multiplier)
-        how += f": t = K / sqrt(importance x change rate), K = {k:.3g} days"
+        k, importance = math.sqrt(2.0 * bandwidth.multiplier), importance_of(row) * bandwidth.scale
+        how += (
+            f": t = K / sqrt(importance x change rate) = {figure(k)} days / sqrt({figure(importance)} x "
+            f"{figure(row.pace)}), of an importance of mean 1 over the refreshed pages, as of its last read; K is such"
+        )
+    else:
+        how += ", such"
     reads = bandwidth.free(view.frontier.now) * 86_400
-    spread = f"so that {bandwidth.population.pages:,} pages take {reads:,.{0 if reads >= 100 else 2}f} reads a day"
+    spread = f"that {counted(bandwidth.population.pages, 'page')} take {figure(reads)} reads a day"
     whose = "as set" if refresh.bandwidth else "as many as could be read lately"
-    return f"{how}, {spread} ({whose})."
+    return f"{how} {spread} ({whose})."
 
 
-_TERMS: dict[str, Any] = {
+def _floor(view: View, row: RefreshRow) -> str:
+    if view.frontier.settings.refresh.min_interval:
+        return "Without [refresh] min_interval it would be read more often."
+    return "It would be read more often if dates were not whole seconds."
+
+
+_TERMS: dict[str, Callable[[View, RefreshRow], str]] = {
     "policy": _policy,
-    "floor": lambda view, seconds: "Without [refresh] min_interval it would be read more often.",
-    "chance": lambda view, seconds: (
+    "floor": _floor,
+    "chance": lambda view, row: (
         f"It is read when a change has become likely: least_chance is {view.frontier.settings.refresh.least_chance:g}."
     ),
-    "ceiling": lambda view, seconds: "Without [refresh] max_interval it would be read less often, or never.",
-    "hopeless": lambda view, seconds: "It changes too fast to be kept fresh (hopeless).",
-    "site-floor": lambda view, seconds: "Without min_interval of its [[sites]] entry it would be read more often.",
-    "site-ceiling": lambda view, seconds: (
+    "ceiling": lambda view, row: "Without [refresh] max_interval it would be read less often, or never.",
+    "hopeless": lambda view, row: "It changes too fast to be kept fresh (hopeless).",
+    "site-floor": lambda view, row: "Without min_interval of its [[sites]] entry it would be read more often.",
+    "site-ceiling": lambda view, row: (
         "Without max_interval of its [[sites]] entry it would be read less often, or never."
     ),
-    "importance": lambda view, seconds: "Its importance is below min_importance.",
+    "importance": lambda view, row: "Its importance is below min_importance.",
 }
 
 

@@ -192,6 +192,15 @@ def test_nothing_is_said_of_freshness_before_a_page_was_read_again():
     assert said["freshness_low"] <= said["freshness"] <= said["freshness_high"]
 
 
+@pytest.mark.parametrize("refreshing", [True, False])
+def test_no_reads_are_planned_where_nothing_is_read_again(refreshing):
+    """A stopped crawl knows its capacity still: that is no plan."""
+    crawl = Crawl.in_memory(settings=settings(bandwidth=0.5), refreshing=refreshing)
+    read(crawl, url(0), START)
+    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
+    assert (said["refresh_per_second"]["planned"] > 0.0) is refreshing
+
+
 def told_and_model(crawl):
     said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
     return said["freshness"], said["freshness_model"]

@@ -4,6 +4,7 @@ import csv
 import json
 import logging
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -78,6 +79,40 @@ def test_a_pipe_is_written_to_as_it_is(tmp_path):
     write_rows("links", [{"source": 1}], "jsonl", tmp_path / "pipe")
     reader.join()
     assert got == ['{"source": 1}\n'] and os.listdir(tmp_path) == ["pipe"]
+
+
+def _read(terminal):
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # nobody writes to it any more
+        return b""
+
+
+HOSTILE = "title\x1b]0;owned\x07 \x9b2J \u202egnp.exe\r\nzwei\u00a0Wörter\t水 \rover"
+WRITES = f"""
+import sys
+from xyro.service.views.export import write_bytes, write_rows
+text = {HOSTILE!r}
+write_bytes((text + "\\n").encode() + b"\\x9b\\xff\\n", None)
+write_rows("texts", [{{"id": 1, "title": text}}], sys.argv[1], None)
+"""
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_pages_cannot_steer_the_terminal(form):
+    """What they contain is escaped there, and goes into a pipe byte by byte."""
+    command = [sys.executable, "-c", WRITES, form]
+    piped = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+    assert piped.startswith(HOSTILE.encode() + b"\n\x9b\xff\n")
+    ours, theirs = os.openpty()
+    done = subprocess.run(command, stdout=theirs, check=False)
+    os.close(theirs)
+    text = b"".join(iter(lambda: _read(ours), b"")).replace(b"\r\n", b"\n").decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert not any(char in text for char in "\x1b\x07\x9b\u202e\r")
+    first = "title\\x1b]0;owned\\x07 \\x9b2J \\u202egnp.exe\nzwei\u00a0Wörter\t水 \\rover\n\\x9b\\xff\n"
+    assert text.startswith(first)
 
 
 def test_a_full_disk_is_told(tmp_path):

@@ -15,7 +15,8 @@ import pytest
 
 from tests.service.face import ENVIRONMENT, LOOPBACK, process, rows, said, started, until, xyro
 from xyro.lab.child import running
-from xyro.service.views.text_tables import middle_cut, pages_table
+from xyro.service.views.text_tables import pages_table
+from xyro.wire.text import middle_cut
 
 PAGE = "http://a.example/a/long/path/that/goes/on/and/on/and/on/for/a/while/page.html?with=a&query=too"
 
@@ -99,3 +100,19 @@ def test_a_url_is_cut_in_the_middle_or_has_its_own_line():
         table = pages_table([row], "cash", width)
         assert (max(map(len, table.splitlines())) <= width and "page.html" in table) or "query=too" in table
     assert PAGE in pages_table([row], "cash")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("pages", "--min-importance", "2"), "--min-importance: chooses among texts and warc; `xyro export pages`"),
+        (("hosts", "--by", "url"), "--by: chooses among texts and warc"),
+        (("links", "--since", "24h"), "--since: chooses among texts and warc"),
+        (("texts", "--to", "f", "--by", "date"), "without -o, --format and --by"),
+        (("texts", "--as", "text"), "--as: only with --to FOLDER"),
+        (("texts", "--delete"), "--delete: only with --to FOLDER"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(tmp_path, words, why):
+    done = xyro("export", *words, "--data", tmp_path / "d")
+    assert done.returncode == 2 and why in done.stderr and done.stdout == ""

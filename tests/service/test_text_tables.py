@@ -1,6 +1,7 @@
 """What people are shown of numbers: lines that say nothing are left out, a bound that bounds nothing says so."""
 
 import pytest
+from rich.cells import cell_len
 
 from xyro.opic import confidence
 from xyro.service.views.host_standing import COLUMNS, COSTS, first_hosts, hosts_table
@@ -14,7 +15,9 @@ from xyro.service.views.text_tables import (
     informative_fields,
     pages_table,
     settled_phrase,
+    url_lines,
 )
+from xyro.wire.text import middle_cut
 
 SAID = {"importance": 2.0, "importance_low": 1.0, "importance_high": 4.0, "convergence": 0.5, "error_bound": 0.25,
         "trend": 0.6931471805599453, "trend_low": 0.1, "trend_high": 1.0, "trend_day": 0.09531017980432493,
@@ -49,8 +52,12 @@ def test_freshness_that_is_not_known_is_said_in_words():
     prior = {"freshness": None, "freshness_model": 1.0, "missed_changes": 0.0, "known": 1}
     assert informative_fields(prior).keys() == {"freshness", "known"}, "a prior that no read has tested says nothing"
     assert "freshness  not known yet" in field_lines(informative_fields({"freshness": None}))
-    known = {"freshness": 0.5, "freshness_model": 0.6, "missed_changes": 0.1}
-    assert informative_fields(known) == known
+    interval = {"freshness": 0.5, "freshness_low": 0.25, "freshness_high": 0.75, "freshness_evidence": 4.0}
+    known = {"freshness_model": 0.6, "missed_changes": 0.1}
+    headline = "0.5 (95 % interval: 0.25 to 0.75)"
+    assert informative_fields({**interval, **known}) == {"freshness": headline, **known}
+    young = informative_fields({**interval, **known, "freshness_evidence": 0.3})["freshness"]
+    assert young == f"{headline}; hardly tested yet: so far, reads were expected to show 0.3 changes"
 
 
 @pytest.mark.parametrize("width", [60, 80, 132])
@@ -87,16 +94,31 @@ def test_hosts_fit_into_eighty_columns():
     [
         ("importance", ["importance", "cash"], ["4", "0.5"]),
         ("cash", ["cash", "importance"], ["0.5", "4"]),
-        ("stale", ["stale", "importance"], ["3", "4"]),
+        ("stale", ["score", "stale", "importance"], ["3", "0.75", "4"]),
+        ("read", ["importance", "cash"], ["4", "0.5"]),
+        ("rising", ["growth", "importance"], ["3", "4"]),
     ],
 )
 def test_two_columns_of_top_never_say_the_same(by, names, figures):
     score = 4.0 if by == "importance" else 3.0
-    page = {"url": "http://a.example/", "importance": 4.0, "cash": 32_768, "reads": 1, "score": score}
+    page = {"url": "http://a.example/", "importance": 4.0, "cash": 32_768, "reads": 1, "score": score, "stale": 0.75}
     row = {**page, **dict.fromkeys(("change_rate", "next_read")), "convergence": 2.0, "error_bound": 2.0}
     head, line, *_ = pages_table([row], by).splitlines()
-    assert head.split()[:2] == names and line.split()[:2] == figures
+    assert head.split()[: len(names)] == names and line.split()[: len(names)] == figures
     assert head.index(" url") == line.index(" http")
+
+
+@pytest.mark.parametrize("by", ["importance", "read", "cash", "stale", "rising", "site"])
+def test_a_table_without_rows_is_a_sentence(by):
+    assert pages_table([], by).startswith("No page ") and pages_table([], by)[-1] in ".)"
+
+
+@pytest.mark.parametrize("room", [16, 17, 40, 41])
+def test_wide_letters_are_cut_by_the_columns_that_they_take(room):
+    title = "政府采购信息公告管理办法" * 4 + " e\u0301te\u0301 " + "수도권 광역급행철도 운행" * 3
+    assert room - 2 <= cell_len(middle_cut(title, room)) <= room
+    line = "1  2026-11-26  "
+    assert all(cell_len(part) <= 80 for part in url_lines(line, title, 80))
 
 
 def test_large_numbers_are_written_out():

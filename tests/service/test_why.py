@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import msgspec
 import pytest
 
@@ -11,8 +14,8 @@ from xyro.configs.schema import RefreshSettings, Settings
 from xyro.service.views import cash_sources as module
 from xyro.service.views.cash_sources import find_parents, giver_sentences, greatest_givers, targets_of
 from xyro.service.views.why import why, with_givers
-from xyro.service.views.why_due import duration_text
 from xyro.wire.clock import SystemClock
+from xyro.wire.durations import duration_text
 
 DAY = 86_400.0
 
@@ -42,8 +45,9 @@ def because(crawl, target):
 @pytest.mark.parametrize(
     ("refresh", "term"),
     [
-        ({"bandwidth": 0.001}, "Policy obsolescence: t = K / sqrt(importance x change rate), K = "),
-        ({"bandwidth": 0.001, "policy": "mixed"}, "Policy mixed, so that 3 pages take 85.5"),
+        ({"bandwidth": 0.001}, "Policy obsolescence: t = K / sqrt(importance x change rate) = "),
+        ({"bandwidth": 0.001, "policy": "mixed"}, "Policy mixed, such that 3 pages take 85.5"),
+        ({"bandwidth": 100.0}, "more often if dates were not whole seconds. It is read every 1 second."),
         (
             {"bandwidth": 1.0, "min_interval": DAY},
             "min_interval it would be read more often. It is read every 1 day.",
@@ -63,6 +67,39 @@ def test_it_names_the_term_that_set_the_interval(refresh, term):
     said = because(crawl_of(**refresh), url(0))
     assert term in said, said
     assert "changes a day (90 % interval: " in said
+
+
+@pytest.mark.parametrize("bandwidth", [1e-5, 0.001, 0.5, 1.2])
+def test_the_formula_gives_the_interval(bandwidth):
+    """As it is printed, down to the floor of a second."""
+    crawl = crawl_of(bandwidth=bandwidth)
+    for page in range(3):
+        said = because(crawl, url(page))
+        k, importance, rate = (
+            float(number.replace(",", ""))
+            for number in re.search(r"= (\S+) days / sqrt\((\S+) x (\S+)\)", said).groups()
+        )
+        interval = crawl.frontier.scheduler.bandwidth.of_row(page, crawl.frontier.partition.row(page)).seconds
+        assert k * DAY / math.sqrt(importance * rate) == pytest.approx(interval, rel=0.01)
+        assert f"It is read every {duration_text(interval)}." in said
+
+
+def test_the_next_read_lies_within_the_interval_that_is_told():
+    """Waits for the least chance are drawn: the interval is told as what they are drawn from."""
+    crawl = crawl_of(bandwidth=1.0, least_chance=0.1)
+    for page in range(3):
+        said = because(crawl, url(page))
+        interval = crawl.frontier.scheduler.bandwidth.of_row(page, crawl.frontier.partition.row(page)).seconds
+        shortest, longest = (duration_text(interval * times) for times in (1.0, 1.5))
+        assert f"It is read every {shortest} to {longest} (drawn" in said and "another" not in said
+        row = crawl.views().top(3, "importance", crawl.now)[page]
+        assert interval - 2 <= row["interval_s"] <= 1.5 * interval + 2
+
+
+def test_a_date_of_another_interval_is_told():
+    crawl = crawl_of(bandwidth=0.001)
+    crawl.frontier.scheduler.bandwidth.multiplier *= 100.0
+    assert "it was dated when its interval was another" in because(crawl, url(0))
 
 
 def test_a_crawl_that_does_not_refresh_says_so():
@@ -172,7 +209,9 @@ def test_a_link_whose_bytes_only_look_like_the_page_is_none():
     [
         (0.2, "less than a second"),
         (1, "1 second"),
-        (2.4, "2 seconds"),
+        (2.4, "2.4 seconds"),
+        (9.96, "10 seconds"),
+        (11.4, "11 seconds"),
         (DAY, "1 day"),
         (3 * DAY + 4 * 3_600 + 59, "3 days 4 hours"),
         (DAY + 61, "1 day 1 minute"),

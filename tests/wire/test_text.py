@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.wire.text import ELLIPSIS, counted, figure, printable
+from xyro.wire.text import ELLIPSIS, counted, figure, printable, shown
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 
@@ -77,3 +77,27 @@ def test_one_alone_is_no_plural(number: int, said: str) -> None:
 )  # fmt: skip
 def test_figures_have_so_many_digits_and_no_exponent_above_one(value, shown):
     assert figure(value) == shown
+
+
+@given(ANY_TEXT)
+def test_a_text_for_a_terminal_keeps_its_lines_and_letters(text: str) -> None:
+    """Escaped are controls, surrogates and what turns the line around; nothing else."""
+    escaped = shown(text)
+    assert not any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in escaped if char not in "\n\t")
+    assert not any(
+        char in escaped for char in "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    )
+    assert shown(escaped) == escaped
+    kept = "".join(char for char in text if char in "\n\t" or unicodedata.category(char)[0] not in "CZ")
+    rest = iter(escaped)
+    assert all(char in rest for char in kept), "in their order"
+
+
+@pytest.mark.parametrize("mark", "\u200e\u200f\u061c\u202a\u202e\u2066\u2069\x9b\x1b\r")
+def test_what_turns_a_line_around_is_escaped(mark: str) -> None:
+    assert shown(f"a{mark}b") == f"a{ascii(mark)[1:-1]}b"
+
+
+def test_emoji_and_scripts_that_join_stay_whole() -> None:
+    text = "👩\u200d🚀 क्\u200dष שלום 水\u3000a\u00a0b\n\tzwei\r\n"
+    assert shown(text) == text.replace("\r\n", "\n")
