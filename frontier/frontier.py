@@ -56,7 +56,6 @@ from xyro.metadata.hosts import QUERIES
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import FOLDER, NAMED, WANTED, State
 from xyro.metadata.visits import Spend, judge
-from xyro.opic.snapshots import SMALLEST
 from xyro.wire.commands import CommandAnswer, HoldHost, ReturnOrders, answer
 from xyro.wire.ids import LocalPage, PageId, local_page, local_pages
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
@@ -233,10 +232,10 @@ class Frontier:
                 self.ledger.pay()
             again = self._free_spends((), free, stored)
             self._spend(again, self.columns.n)
+            self.importance_error.follow()
             paid_over += again.children
         self._date(settled, now)
-        if self.columns.n >= SMALLEST:
-            self.importance_error.follow()
+        self.importance_error.follow()
         transfers = self._collect_transfers(paid_over, born)
         orders = self.scheduler.orders(now, self.room(room, now), self.outbox.is_full)
         if self.impostors.probes:
@@ -252,8 +251,7 @@ class Frontier:
         """A commit group in which no page spends: `store` puts in what came out of a joint settling."""
         self._open(now)
         store()
-        if self.columns.n >= SMALLEST:
-            self.importance_error.follow()
+        self.importance_error.follow()
         transfers = self._collect_transfers((), self.columns.n)
         return Effects(self.partition.seal({"node": self.dump()}), [], transfers, [], [], [])
 

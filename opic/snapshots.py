@@ -12,7 +12,10 @@ it is another a few turnovers later. So of two snapshots i and j, with q the mov
     q_ij^2 = (fade_i - fade_j)^2 B^2 + (1/T_i^2 + 1/T_j^2) N^2,    half width now = sqrt(fade^2 B^2 + N^2 / T^2).
 
 All pairs of the snapshots that are kept are so many equations for B^2 and N^2, both at least 0; they are solved by
-least squares for each class of importance. What moves is the middle of a page's interval (importance.centred). What the
+least squares for each class of importance. Pages may err together: those that the virtual page alone pays spend in one
+sweep, and are then all too rich or too poor. Of these one pair holds all or none, so the half width is that many times
+the solved one which SURE of the movements of all pages in all pairs stay below, each over what was expected in its
+pair. What moves is the middle of a page's interval (importance.centred). What the
 intervals hold on graphs whose truth is known stands in docs/figures.md.
 
 The sample is every `stride`-th page, so it grows with the crawl and is thinned by half when it has twice SAMPLE pages.
@@ -23,7 +26,7 @@ over two windows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -166,15 +169,19 @@ def _half_width(
     moves: Sequence[NDArray[np.float32]],
 ) -> float | None:
     """The half width of the pages whose movements between pairs of snapshots these are; None: too few of them."""
-    found = np.array(list(_equations(now, pairs, moves)))
-    if len(found) < 2:
+    moves = [move[np.isfinite(move)] for move in moves]
+    judged = [(pair, move) for pair, move in zip(pairs, moves, strict=True) if len(move) >= SMALLEST]
+    if len(judged) < 2:
         return None
-    parts, squares = found[:, :2], found[:, 2]
+    parts, squares = np.hsplit(np.array([_equation(now, *pair, move) for pair, move in judged]), [2])
+    squares = squares.ravel()
     both, weights = np.zeros(2), 1.0 / squares
     for _ in range(ROUNDS):  # a square is as uncertain as it is expected to be large
         both = _solved(parts * weights[:, None], squares * weights)
         weights = 1.0 / np.maximum(parts @ both, LEAST)
-    return float(np.sqrt(both.sum()))
+    expected = np.sqrt(np.maximum(parts @ both, LEAST))
+    times = np.concatenate([move / much for (_, move), much in zip(judged, expected.tolist(), strict=True)])
+    return float(np.quantile(times, SURE) * np.sqrt(both.sum()))
 
 
 def _solved(parts: Reals, squares: Reals) -> Reals:
@@ -188,18 +195,12 @@ def _solved(parts: Reals, squares: Reals) -> Reals:
     return only
 
 
-def _equations(
-    now: SampleImportance,
-    pairs: Sequence[tuple[SampleImportance, SampleImportance]],
-    moves: Sequence[NDArray[np.float32]],
-) -> Iterator[tuple[float, float, float]]:
-    """Yield by what (fade B)^2 and (N / T)^2 of now are multiplied in each pair's squared movement, and that."""
-    for (early, late), move in zip(pairs, moves, strict=True):
-        seen = move[np.isfinite(move)]
-        if len(seen) < SMALLEST:
-            continue
-        level = min(SURE * (len(seen) + 1) / len(seen), 1.0)  # conformal prediction's, of a page that is not among them
-        square = max(float(np.quantile(seen, level)) ** 2, LEAST)
-        fades = np.exp(now.faded - early.faded) - np.exp(now.faded - late.faded)
-        chances = (now.window / early.window) ** 2 + (now.window / late.window) ** 2
-        yield float(fades * fades), float(chances), square
+def _equation(
+    now: SampleImportance, early: SampleImportance, late: SampleImportance, move: NDArray[np.float32]
+) -> tuple[float, float, float]:
+    """By what (fade B)^2 and (N / T)^2 of now are multiplied in the squared movement of two snapshots, and that."""
+    level = min(SURE * (len(move) + 1) / len(move), 1.0)  # conformal prediction's, of a page that is not among them
+    square = max(float(np.quantile(move, level)) ** 2, LEAST)
+    fades = np.exp(now.faded - early.faded) - np.exp(now.faded - late.faded)
+    chances = (now.window / early.window) ** 2 + (now.window / late.window) ** 2
+    return float(fades * fades), float(chances), square

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -64,6 +66,18 @@ def test_a_crash_loses_nothing_and_the_crawl_goes_on_as_it_would_have(tmp_path, 
     assert again.cash() == crawl.cash() == (wanted, wanted)
     crawl.close()
     again.close()
+
+
+def test_snapshots_of_importances_are_taken_while_one_group_settles_them():
+    crawl = rig.Crawl.in_memory(settings=settings_of())
+    crawl.submit(rig.url(0, 0))
+    crawl.run(web)
+    kept, clock = crawl.frontier.importance_error.snapshots.kept, crawl.frontier.ledger.clock
+    before, end = kept[-1].time if kept else 0.0, clock.turnovers + 10.0
+    crawl.write(crawl.frontier.turn(rig.MessageBatch(), crawl.now, 0, 7, lambda: clock.turnovers < end))
+    times = [one.time for one in crawl.frontier.importance_error.snapshots.kept if one.time > before]
+    assert len(times) >= 4 and max(b - a for a, b in pairwise(times)) < 4.0
+    crawl.close()
 
 
 def test_a_resume_may_set_another_window_or_sweep(tmp_path):

@@ -59,6 +59,18 @@ def test_a_class_whose_pages_move_more_has_wider_ones():
     assert small == pytest.approx(1.96 * 0.08, rel=0.1) and large == pytest.approx(1.96 * 0.01, rel=0.1)
 
 
+def test_pages_that_err_together_are_held_at_95_of_100_moments():
+    crawl, shift = Settling(0.0, 0.0, window=lambda time: 16.0), 0.0
+    crawl.importance = lambda: np.exp(shift + 0.002 * crawl.rng.standard_normal(PAGES))
+    held = []
+    for moment in range(1, 200):
+        crawl.live(4.0 * moment)
+        shift = 0.03 * float(crawl.rng.standard_normal())
+        if moment > KEEP:
+            held.append(crawl.half_widths()[1])
+    assert 0.88 <= np.mean(held) <= 0.98  # 0.67 by the mean of the squared movements alone
+
+
 def test_few_are_kept_and_the_sample_grows_with_the_crawl():
     snapshots = Snapshots()
     for time in range(40):
