@@ -7,7 +7,11 @@ A float field may arrive as an integer. Strings keep lone surrogates (a site's E
 
 Decoding trusts nothing: bounded sizes, no maps, no extension types, every field's type checked, the values checked by
 the constructors of the messages. Whatever is not a message of this version raises CodecError, which says what it met.
-VERSION goes up whenever a field, an order or a meaning changes; tests/wire/test_codec.py pins the shapes.
+
+New fields come behind the others and have defaults: a message of an earlier code, or of an outbox that it left, lacks
+them and takes these. One that has more fields than are known here is refused, for nobody knows what they mean; who sent
+it sends it again, until this node is of that code, too. VERSION goes up when a message changes in any other way.
+tests/wire/test_codec.py pins the shapes.
 """
 
 from __future__ import annotations
@@ -65,9 +69,6 @@ TAGS: Final[dict[int, type[Message]]] = {
 }
 """Tags below PLUGIN_TAGS are the core's."""
 PLUGIN_TAGS: Final = 64
-
-FEWER: Final[dict[type[Message], int]] = {CashTransfer: 7}
-"""Fields that a message stored in an outbox had before it got more of them: those take their defaults."""
 
 _LINKS: list[type] = [str, bytes, int, int]
 _PASSING: list[type] = [str, int, int]
@@ -132,12 +133,13 @@ class _Shape:
         built = ((index, _builder(hints[name])) for index, name in enumerate(self.fields))
         self.builders = tuple((index, build) for index, build in built if build is not None)
         self.arrays = tuple(i for i, name in enumerate(self.fields) if get_origin(hints[name]) is tuple)
+        self.defaults: list[Any] = _unpack(_pack(message.__struct_defaults__))
 
     def retype(self, values: list[Any]) -> None:
-        """Make floats of the integers that stand for floats; refuse any other difference."""
-        if len(values) == FEWER.get(self.message):
-            later = self.message.__struct_defaults__[len(values) - len(self.fields) :]
-            values += (list(default) if isinstance(default, tuple) else default for default in later)
+        """Add the defaults of fields that are lacking, make floats of the integers that stand for floats; refuse any
+        other difference."""
+        if 0 < (lacking := len(self.fields) - len(values)) <= len(self.defaults):
+            values += self.defaults[-lacking:]
         if len(values) != len(self.fields):
             raise ValueError(f"{self.name}: {len(values)} fields; version {VERSION} has {len(self.fields)}")
         for index, (name, expected) in enumerate(zip(self.fields, self.types, strict=True)):
