@@ -26,7 +26,7 @@ from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
 from xyro.wire.commands import CommandAnswer
 from xyro.wire.errors import MachineError, XyroError
-from xyro.wire.messages import Message
+from xyro.wire.messages import Message, PageReport
 from xyro.wire.questions import Question
 
 if TYPE_CHECKING:
@@ -162,10 +162,8 @@ class PartitionLoop:
             return True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._rest()):
-                messages = await self.bus.receive(self._topic, self.store.commit_reports)
-                if not messages:
+                if not await self._receive():
                     return False
-                self._take(messages)
         if self._partitions > 1 and not self._later:
             await self._hold()
         if self._work and not self._later and not self._work.urgent:
@@ -182,10 +180,8 @@ class PartitionLoop:
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, TICK)):
-                    messages = await self.bus.receive(self._topic, self.store.commit_reports)
-                    if not messages:
+                    if not await self._receive():
                         return
-                    self._take(messages)
 
     def _rest(self) -> float:
         """Seconds until this partition looks what has become due, if no message comes in."""
@@ -205,8 +201,8 @@ class PartitionLoop:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._hurry.wait()
-        if waiting := self.bus.waiting(self._topic):
-            self._take(await self.bus.receive(self._topic, max(1, min(waiting, room))))
+        if self.bus.waiting(self._topic):
+            await self._receive()
 
     @property
     def holds_reads(self) -> bool:
@@ -216,6 +212,13 @@ class PartitionLoop:
     def hurry(self) -> None:
         """Commit what is there: the fetchers have nothing left to read, or a whole group waits."""
         self._hurry.set()
+
+    async def _receive(self) -> bool:
+        """Take all that waits, at least one message: a group has `commit_reports` reports, and how many transfers and
+        acknowledgements lie between them must not make another of each. False: the bus is closed."""
+        messages = await self.bus.receive(self._topic, max(self.bus.waiting(self._topic), self.store.commit_reports))
+        self._take(messages)
+        return bool(messages)
 
     def _take(self, messages: list[Message]) -> None:
         for message in messages:
@@ -234,8 +237,10 @@ class PartitionLoop:
 
     def _fill(self) -> None:
         """Work for one group: the rest waits, for a turn stops the event loop."""
-        work, later = self._work, self._later
+        work, later, reports = self._work, self._later, self.store.commit_reports
         while later and (not work or work.urls + urls_of(later[0]) <= GROUP_URLS):
+            if len(work.visits) >= reports and isinstance(later[0], PageReport):
+                return
             work.add(later.popleft())
 
     def _due(self) -> bool:
@@ -259,8 +264,8 @@ class PartitionLoop:
 
     async def catch_up(self) -> None:
         """Apply what has come in until now; what comes in meanwhile may be applied, too."""
-        if waiting := self.bus.waiting(self._topic):
-            self._take(await self.bus.receive(self._topic, waiting))
+        if self.bus.waiting(self._topic):
+            await self._receive()
         for _ in range(1 + len(self._later)):
             if not self._work:
                 return
@@ -401,8 +406,8 @@ class PartitionLoop:
         """After `run` was cancelled: commit what has come in, so that no answered read is lost; begin no group after
         `grace` seconds, the pages of what is left are read again."""
         deadline = self.clock.monotonic() + grace
-        while (waiting := self.bus.waiting(self._topic)) and (messages := await self.bus.receive(self._topic, waiting)):
-            self._take(messages)
+        while self.bus.waiting(self._topic) and await self._receive():
+            pass
         self._fill()
         while self._work and self.failed is None:
             await self.turn()

@@ -136,15 +136,31 @@ async def test_a_crawl_of_many_groups_is_on_disk_when_it_ends(rig):
 async def test_a_group_that_waits_whole_waits_for_no_window(tmp_path):
     """One report a group and a window of an hour: a line of them is written without anybody in a hurry."""
     rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=3_600.0, commit_reports=1))
-    rig.starving = False
-    for number in range(20):
-        rig.post(Submit((url(0, number),)))
     async with rig.running(), asyncio.timeout(60):
-        while rig.frontier.columns.n < 19:  # noqa: ASYNC110  # nothing tells of it
-            await asyncio.sleep(0.01)
+        rig.post(Submit(tuple(url(host) for host in range(20))))
+        orders = await rig.orders()
+        rig.starving = False
+        for order in orders:
+            rig.post(report(order, START))
+        await rig.all_synced(19)
     again = Crawl.on_disk(rig.path, settings=SETTINGS)
-    assert again.frontier.columns.n == 20
+    assert again.frontier.reads == 20
     again.close()
+
+
+async def test_a_report_waits_for_no_group_of_each_acknowledgement_before_it(tmp_path):
+    """`commit_reports` counts reports: a slow disk and a group for each Ack kept a report from it for seconds."""
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.0, commit_reports=1), partitions=2)
+    seed = next(url(host, 1) for host in range(200) if partition_of(host_of(url(host, 1)), 2) == 0)
+    async with rig.running():
+        rig.post(Submit((seed,)))
+        (order,) = await rig.orders()
+        turns = rig.loop.turns
+        for _ in range(50):
+            rig.post(Ack(1, 0, 0))
+        rig.post(report(order, START))
+        await rig.all_synced(1)
+        assert rig.loop.turns - turns < 10
 
 
 async def test_a_group_has_no_more_urls_than_may_stop_the_event_loop(rig, monkeypatch):
