@@ -1,6 +1,6 @@
 """External inflow: the cash that reaches hosts over links from other hosts, measured while pages spend ([opic] sites).
 
-The ledger reports what pages pay and receive, and the time with it; `estimate` goes to views and, as far as
+The ledger reports what reaches pages from other hosts, and the time with it; `estimate` goes to views and, as far as
 [opic] site_weight says, into the choice of unread pages (discovery.py). Nothing of this runs when the settings are off.
 """
 
@@ -34,15 +34,8 @@ class HostInflow:
         self._inflow.grow(len(self.partition.hosts))
         return self._inflow
 
-    def spent(self, pages: Ids, degrees: Ids, targets: Ids, amounts: Ids, now: int) -> None:
-        """Note what leaves the hosts of pages that spend: it arrives at the hosts of their targets."""
-        host = self.partition.columns["host"]
-        there = host[targets]
-        apart = np.flatnonzero(np.repeat(host[pages], degrees) != there)
-        self.inflow(now).add(there[apart].astype(np.int64), amounts[apart])
-
-    def received(self, pages: Ids, amounts: Ids, now: int) -> None:
-        """Note cash from other partitions: all of it is from other hosts."""
+    def add(self, pages: Ids, amounts: Ids, now: int) -> None:
+        """Note cash that reached pages from other hosts."""
         self.inflow(now).add(self.partition.columns["host"][pages].astype(np.int64), amounts)
 
     def store(self, now: int, window: float) -> None:

@@ -16,12 +16,13 @@ window = "auto" a contest on a sample of the pages chooses T (opic/contest.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from xyro.frontier.host_inflow import HostInflow
 from xyro.metadata.columns import Columns
 from xyro.metadata.states import CITED, CLASS_MASK, CLASS_SHIFT, DANGLING, QUERY, VOICE, State
 from xyro.opic.cash import LINK, UNIT, Births, Tolls, VirtualPage, credit, seeds_of, shares
@@ -105,26 +106,6 @@ def followed(urls: tuple[str, ...], flags: bytes) -> Sequence[str]:
     return [url for url, flag in zip(urls, flags, strict=True) if flag not in _UNFOLLOWED]
 
 
-class InflowMeter(Protocol):
-    """Measures what reaches hosts over links from other hosts (host_inflow.py). `now`: ticks of the OPIC clock."""
-
-    def spent(self, pages: Ids, degrees: Ids, targets: Ids, amounts: Ids, now: int) -> None:
-        """Note that pages pay amounts to targets; page i pays the next degrees[i] of them."""
-        ...
-
-    def received(self, pages: Ids, amounts: Ids, now: int) -> None:
-        """Note cash that pages received from other partitions."""
-        ...
-
-    def store(self, now: int, window: float) -> None:
-        """Measure and store, when it is time. `window`: turnovers."""
-        ...
-
-    def estimate(self, now: int, window: float) -> NDArray[np.float64]:
-        """External inflow of every host as if measured now: page-units a turnover."""
-        ...
-
-
 class Ledger:
     """Spends, receives and measures; the caller supplies the links and commits the columns."""
 
@@ -136,7 +117,7 @@ class Ledger:
         window: float | Literal["auto"],
         sweep_target: float,
         terms: Terms = PLAIN,
-        host_inflow: InflowMeter | None = None,
+        host_inflow: HostInflow | None = None,
     ) -> None:
         if SLOTS in columns:
             columns.drop(SLOTS)
@@ -273,13 +254,13 @@ class Ledger:
     def credit(self, pages: Ids, amounts: NDArray[np.int64]) -> None:
         """Credit pages with cash that came from other partitions."""
         credit(self.columns["cash"], pages, amounts)
-        if self.host_inflow is not None:
-            self.host_inflow.received(pages, amounts, self.clock.ticks)
         self.columns.touch("cash", pages)
-        self._cite(pages)  # each host lies in one partition
+        self._cite(pages, amounts)  # each host lies in one partition
 
-    def _cite(self, pages: Ids) -> None:
-        """Pages of other hosts link to these."""
+    def _cite(self, pages: Ids, amounts: Ids) -> None:
+        """Pages of other hosts link to these, and pay them amounts."""
+        if self.host_inflow is not None:
+            self.host_inflow.add(pages, amounts, self.clock.ticks)
         state, flags = self.columns["state"], self.columns["flags"]
         new = pages[(state[pages] == _UNREAD) & (flags[pages] & CITED == 0)]
         if len(new):
@@ -351,9 +332,8 @@ class Ledger:
         self._measure(ids, cash, self.clock.ticks)  # before the clock advances: pay comes after
         columns["cash"][ids] -= cash
         credit(columns["cash"], links, amounts)
-        if self.host_inflow is not None:
-            self.host_inflow.spent(ids, np.diff(indptr), links, amounts, self.clock.ticks)
-        self._cite(links[np.repeat(columns["host"][ids], np.diff(indptr)) != columns["host"][links]])
+        apart = np.flatnonzero(np.repeat(columns["host"][ids], np.diff(indptr)) != columns["host"][links])
+        self._cite(links[apart], amounts[apart])
         self.virtual.receive(int(virtual.sum()))
         spent = int(cash.sum())
         self.spent += spent

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.configs.schema import OpicSettings
 from xyro.frontier.batch import Effects
 from xyro.frontier.ledger import NO_CHILDREN, Ledger
 from xyro.frontier.outbox import PartitionCounts
@@ -29,7 +30,7 @@ from xyro.frontier.terms import terms_of
 from xyro.metadata.columns import Columns
 from xyro.metadata.states import COLUMNS, VOICE, State
 from xyro.opic.cash import VirtualPage
-from xyro.opic.focus import FocusedPage
+from xyro.opic.focus import FocusedPage, Terms
 from xyro.opic.importance import NewPages, OpicClock, Window
 from xyro.wire.ids import LocalPage, local_pages
 
@@ -68,31 +69,21 @@ class _Member:
         return slice(self.first, self.first + len(self.own))
 
 
-class _HostInflows:
-    """Tells each partition what reaches its hosts over links from other hosts (ledger.InflowMeter)."""
+class _JointLedger(Ledger):
+    """The ledger over the pages of all members, each of which measures what reaches its own hosts."""
 
-    def __init__(self, columns: Columns, members: Sequence[_Member]) -> None:
-        self._host = columns["host"]
+    def __init__(
+        self, members: Sequence[_Member], columns: Columns, opic: OpicSettings, terms: Terms, window: float
+    ) -> None:
+        super().__init__(columns, 0, opic.damping, window, opic.sweep_target, terms)
         self._members = members
 
-    def spent(self, pages: Ids, degrees: Ids, targets: Ids, amounts: Ids, now: int) -> None:
-        apart = np.repeat(self._host[pages], degrees) != self._host[targets]
-        targets, amounts = targets[apart], amounts[apart]
+    def _cite(self, pages: Ids, amounts: Ids) -> None:
         for member in self._members:
             meter, there = member.frontier.ledger.host_inflow, member.pages
-            here = np.flatnonzero((targets >= there.start) & (targets < there.stop))
+            here = np.flatnonzero((pages >= there.start) & (pages < there.stop))
             if meter is not None and len(here):
-                meter.received(member.own[targets[here] - member.first], amounts[here], now - member.shift)
-
-    def received(self, pages: Ids, amounts: Ids, now: int) -> None:
-        """No cash comes from elsewhere."""
-
-    def store(self, now: int, window: float) -> None:
-        """Each partition stores its own in its own group."""
-
-    def estimate(self, now: int, window: float) -> NDArray[np.float64]:
-        """Nobody asks for all hosts at once."""
-        raise NotImplementedError
+                meter.add(member.own[pages[here] - member.first], amounts[here], self.clock.ticks - member.shift)
 
 
 def places(frontiers: Sequence[Frontier]) -> list[Ids]:
@@ -171,9 +162,7 @@ class JointSettling:
     def _joined(self, richest: Frontier, columns: Columns) -> Ledger:
         """A ledger over all pages that goes on with the clock of the partition that read most."""
         theirs, pot = richest.ledger, sum(member.frontier.ledger.virtual.pot for member in self._members)
-        opic = richest.settings.opic
-        meter = _HostInflows(columns, self._members) if theirs.host_inflow is not None else None
-        ledger = Ledger(columns, 0, opic.damping, theirs.window.longest, opic.sweep_target, self._terms, meter)
+        ledger = _JointLedger(self._members, columns, richest.settings.opic, self._terms, theirs.window.longest)
         if isinstance(ledger.virtual, FocusedPage):
             ledger.virtual = FocusedPage(self._terms.weights, pot)
             ledger.virtual.recount(ledger.classes(slice(0, columns.n)))

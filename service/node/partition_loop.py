@@ -109,6 +109,8 @@ class PartitionLoop:
         self._work = MessageBatch()
         self._later: deque[Message] = deque()
         """came in with more than one group may hold, in order"""
+        self._group_reports: float = store.commit_reports
+        """most reports of a group; all that are there at the end, when a slow disk may have time for few groups"""
         self._broken = False
         """set by the writer thread"""
         self.commit_counts = [0] * (len(COMMIT_BOUNDS) + 1)
@@ -237,9 +239,9 @@ class PartitionLoop:
 
     def _fill(self) -> None:
         """Work for one group: the rest waits, for a turn stops the event loop."""
-        work, later, reports = self._work, self._later, self.store.commit_reports
+        work, later = self._work, self._later
         while later and (not work or work.urls + urls_of(later[0]) <= GROUP_URLS):
-            if len(work.visits) >= reports and isinstance(later[0], PageReport):
+            if len(work.visits) >= self._group_reports and isinstance(later[0], PageReport):
                 return
             work.add(later.popleft())
 
@@ -405,7 +407,7 @@ class PartitionLoop:
     async def drain(self, grace: float = math.inf) -> None:
         """After `run` was cancelled: commit what has come in, so that no answered read is lost; begin no group after
         `grace` seconds, the pages of what is left are read again."""
-        deadline = self.clock.monotonic() + grace
+        deadline, self._group_reports = self.clock.monotonic() + grace, math.inf
         while self.bus.waiting(self._topic) and await self._receive():
             pass
         self._fill()

@@ -212,6 +212,18 @@ async def test_a_stop_does_not_wait_for_all_that_came_in(rig, monkeypatch):
     assert Crawl.on_disk(rig.path, settings=SETTINGS).frontier.columns.n == 80
 
 
+async def test_a_stop_writes_all_reports_in_one_group_however_few_a_group_has(tmp_path):
+    """A slow disk has time for a few groups only: what is not on disk is read again (lab simulate, seed 4673)."""
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.0, commit_reports=1))
+    rig.post(Submit(tuple(url(host) for host in range(20))))
+    await rig.loop.catch_up()
+    for order in await rig.orders():
+        rig.post(report(order, START))
+    await rig.loop.drain(0.0)
+    assert rig.loop.turns == 2 and rig.frontier.reads == 20
+    rig.loop.close()
+
+
 async def test_what_people_hand_in_goes_in_parts(rig):
     submit = Submit(tuple(url(0, page) for page in range(2 * SUBMIT_URLS + 1)))
     asked = asyncio.create_task(rig.sender.submit(submit))
