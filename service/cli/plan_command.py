@@ -32,7 +32,8 @@ JUST = 0.05
 def plan(place: CrawlPlace, as_json: bool, replay: bool, **asked: Any) -> None:
     """Show what bandwidth a freshness needs, or what freshness a bandwidth gives.
 
-    Weighs all refreshed pages by importance, with the change rates and limits of the crawl, running or stopped. Without
+    Weighs all refreshed pages by importance, with the change rates of the crawl, running or stopped. The policy and the
+    limits ([refresh]) are those of the running crawl; of a stopped one, those that `xyro serve` begins with. Without
     --target or --bandwidth it shows a range of bandwidths. Proposes one. Includes reads for audits, but not for
     discovery.
 

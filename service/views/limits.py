@@ -60,7 +60,7 @@ def _speed(status: Status) -> tuple[str, str]:
     if reading >= BUSY * connections:
         return "connections", f"All {connections:,} connections are in use ([fetch] concurrency)."
     if queued:
-        orders = f"{counted(queued, 'order')} wait for the delays of their hosts"
+        orders = f"{counted(queued, 'order')} waiting for the delays of hosts"
         return "politeness", f"Politeness: {orders}; {reading:,} being read."
     if reading:
         return "sites", f"The sites: {counted(reading, 'read')} under way, no other page may be read at this moment."
@@ -71,7 +71,7 @@ def _idle(status: Status) -> tuple[str, str]:
     """Why the queue is empty and nothing is being read."""
     unread = status["states"].get("unread", 0)
     if unread:
-        return "left-alone", f"The queue is empty: {counted(unread, 'unread page')} wait for hosts that are left alone."
+        return "left-alone", f"The queue is empty: {counted(unread, 'unread page')} on hosts that are left alone."
     bandwidth = status.get("bandwidth", {})
     if bandwidth.get("set"):
         return "bandwidth", f"The bandwidth: [refresh] bandwidth {bandwidth['set']} paces all reads; nothing is unread."
@@ -209,7 +209,10 @@ def _of_plans(status: Status) -> Iterator[tuple[str, str]]:
         where = f"such as on {breeding['host']}"
         yield "trap", f"A trap: {pages}, {where}; they get 2 % of the reads; [crawl] exclude stops them."
     if waiting := status.get("waiting_links", 0):
-        yield "farm", f"{counted(waiting, 'link')} wait: their hosts may not have more unread pages yet (`xyro hosts`)."
+        yield (
+            "farm",
+            f"{counted(waiting, 'link')} waiting: their hosts may not have more unread pages yet (`xyro hosts`).",
+        )
     bandwidth = status.get("bandwidth", {})
     if (proposed := bandwidth.get("proposed")) and proposed > TOO_FEW * bandwidth["reads_per_day"]:
         fresh, better = bandwidth["freshness"], bandwidth["freshness_proposed"]

@@ -21,6 +21,7 @@ HARMLESS = """(() => ({
   handlers: [...document.querySelectorAll("*")].flatMap((each) => [...each.attributes])
     .filter((attribute) => attribute.name.startsWith("on")).length,
   wide: document.documentElement.scrollWidth,
+  turned: /[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.querySelector("main").textContent),
 }))()"""
 
 
@@ -48,7 +49,13 @@ async def walk(tab, link, pictures):
         if view == "page":
             await explain(tab)
         await tab.picture(pictures / f"{view}.png")
-        assert await tab.value(HARMLESS) == {"pwned": True, "planted": 0, "handlers": 0, "wide": 375}, view
+        assert await tab.value(HARMLESS) == {
+            "pwned": True,
+            "planted": 0,
+            "handlers": 0,
+            "wide": 375,
+            "turned": False,
+        }, view
         await tab.value(f"document.querySelector('#tab-{view}').focus()")
     await tab.press("Home")
     await tab.until("document.activeElement.id === 'tab-now'")
