@@ -43,7 +43,7 @@ from xyro.service.node.guard_factory import guard_of
 from xyro.wire.errors import InputError
 from xyro.wire.ids import HOME
 from xyro.wire.plug_ins import SINKS, plug_in
-from xyro.wire.text import stamp
+from xyro.wire.text import LOG_FIELDS, stamp
 
 if TYPE_CHECKING:
     from xyro.configs.schema import SinkTable
@@ -167,7 +167,8 @@ class SinkDelivery:
         if not delivery.done() or delivery.cancelled() or delivery.exception() is not None:
             delivery.cancel()
             await asyncio.gather(delivery, return_exceptions=True)
-            _log.warning("sink %s: the end did not wait for %d changes; they come again", self.table.name, len(lines))
+            text = f"the end did not wait for {len(lines)} changes; they come again"
+            self._log(logging.WARNING, "sink-cut-short", text, changes=len(lines))
             return
         outcome = delivery.result()
         if outcome.error:
@@ -248,7 +249,7 @@ class SinkDelivery:
     async def _note(self, lines: Sequence[Line]) -> None:
         """Store that these were taken."""
         if self.failures:
-            _log.info("sink %s: takes changes again", self.table.name)
+            self._log(logging.INFO, "sink-back", "takes changes again")
         self.error, self.failures, self.last = "", 0, self._clock.time()
         await self._store(**self._fields_behind(lines))
 
@@ -267,13 +268,14 @@ class SinkDelivery:
         """Wait before the next try."""
         self.failures += 1
         if self.failures == 1:
-            _log.warning("sink %s: %s; tried again until it works", self.table.name, error)
+            self._log(logging.WARNING, "sink-failed", f"{error}; tried again until it works", error=error)
         self.error = error
         await self._clock.sleep(max(again, min(LATEST, SOONEST * 2.0 ** min(self.failures - 1, 20))))
 
     async def _bury(self, lines: Sequence[Line], error: str) -> None:
         """Keep what was refused for good, with the reason, in a file of dead letters."""
-        _log.error("sink %s: %d changes refused (%s): see %s", self.table.name, len(lines), error, self._dead.directory)
+        text = f"{len(lines)} changes refused ({error}): see {self._dead.directory}"
+        self._log(logging.ERROR, "sink-refused", text, changes=len(lines), error=error)
         letters = [{**line, "error": error} for line in lines]
         while True:
             try:
@@ -290,6 +292,10 @@ class SinkDelivery:
             dead_file=self._dead.file,
             dead_length=self._dead.length,
         )
+
+    def _log(self, level: int, event: str, text: str, **fields: Any) -> None:
+        extra = {LOG_FIELDS: {"event": event, "sink": self.table.name, **fields}}
+        _log.log(level, "sink %s: %s", self.table.name, text, extra=extra)
 
     async def _store(self, **fields: Any) -> None:
         """Store its row; returns when that is on disk."""

@@ -5,6 +5,7 @@ import base64
 import contextlib
 import itertools
 import json
+import logging
 import sys
 import threading
 from types import SimpleNamespace
@@ -38,6 +39,7 @@ from xyro.wire.clock import ManualClock
 from xyro.wire.codec import decode, encode
 from xyro.wire.errors import InputError, TheirError
 from xyro.wire.questions import Question
+from xyro.wire.text import LOG_FIELDS
 
 HOUR = 3_600.0
 
@@ -154,7 +156,8 @@ async def test_a_condition_chooses_and_the_position_moves_past_the_rest(tmp_path
         assert [(line["change"], line["url"]) for line in hook.changes] == [("gone", url(3))]
 
 
-async def test_a_webhook_that_is_dead_for_an_hour_gets_everything_when_it_is_back(tmp_path):
+async def test_a_webhook_that_is_dead_for_an_hour_gets_everything_when_it_is_back(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "xyro")
     with webhook() as hook:
         rig = Rig(tmp_path / "d", SinkTable(name="s", url=hook.url, secret="a secret", batch=50))
         rig.change(60)
@@ -172,6 +175,9 @@ async def test_a_webhook_that_is_dead_for_an_hour_gets_everything_when_it_is_bac
         await rig.until(lambda: rig.row().delivered == 120)
         assert [line["number"] for line in hook.changes] == list(range(1, 121)) and rig.row().gaps == 0
         assert rig.status()["error"] is None and rig.status()["behind"] == 0
+    told = [getattr(record, LOG_FIELDS) for record in caplog.records if hasattr(record, LOG_FIELDS)]
+    failed = {"event": "sink-failed", "sink": "s", "error": "http-503"}
+    assert told == [failed, {"event": "sink-cut-short", "sink": "s", "changes": 50}]
 
 
 @pytest.mark.parametrize(("seconds", "count"), [(0.1, 20), (5.0, 0)])
