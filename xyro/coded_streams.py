@@ -13,6 +13,14 @@ from typing import Final, Protocol
 import brotli
 from backports import zstd
 
+from xyro.wire.errors import MachineError
+
+if not hasattr(brotli.Decompressor, "process"):  # the package brotlipy installs a module of this name, too
+    raise MachineError(
+        f"{brotli.__file__}: not the module of the package Brotli, but of brotlipy, which another package brought: "
+        "`pip uninstall brotlipy`, then `pip install --force-reinstall brotli`"
+    )
+
 STEP: Final = 64 * 1024
 """Bytes that one call of a library is to bring; Brotli's brings up to half as many more."""
 _ZSTD_WINDOW: Final = 23

@@ -146,9 +146,19 @@ def markdown_of(source: str, url: str) -> str:
 def _facts(tree: LexborHTMLParser, source: str) -> PageText:
     head, element = tree.head, tree.root
     title = (head.css_first("title") if head is not None else None) or tree.css_first("title")
+    if title is not None and _is_drawn(title):
+        title = None
     language = (element.attributes.get("lang") or element.attributes.get("xml:lang") or "") if element else ""
     heading = " ".join(title.text().split())[:500] if title else ""
     return PageText("", "", heading.replace("\0", ""), language.strip()[:35], *_dates(source))
+
+
+def _is_drawn(title: LexborNode) -> bool:
+    """Tell whether it is the title of a drawing (SVG), not of the page."""
+    node = title.parent
+    while node is not None and node.tag != "svg":
+        node = node.parent
+    return node is not None
 
 
 def _content(root: LexborNode, main: LexborNode | None, base: str, size: int) -> list[TextBlock]:

@@ -18,6 +18,7 @@ from fastwarc.warc import WarcRecord
 
 from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of, unpacked_text
+from xyro.maintext import MAX_BODY, MAX_DEPTH, MAX_TAGS
 from xyro.plugins.contents.page_standing import kept_stale
 from xyro.service.views.staleness import REPLACED
 from xyro.wire.errors import InputError, MachineError, TheirError
@@ -82,7 +83,8 @@ class ContentsView:
         """{"text", "markdown"} of a version. InputError: its text is not kept."""
         if version.text is None:
             raise InputError(
-                "its text is not kept: since [keep] text is on no read brought a page of HTML; "
+                "its text is not kept: since [keep] text is on no read brought a page of HTML whose text can be found "
+                f"(up to {MAX_BODY >> 20} MiB, {MAX_TAGS:,} tags, {MAX_DEPTH} levels); "
                 "`xyro why URL` tells what they brought"
             )
         row = self._index.execute("SELECT packed FROM bodies WHERE digest = ?", (version.text.digest,)).fetchone()
@@ -102,7 +104,7 @@ class ContentsView:
 
     def html(self, page: PageId, until: float) -> bytes:
         """The body of the last answer that was read until then; decoded."""
-        bodies = [row for row in records_of(self._index, page) if not row.revisit and row.time <= until]
+        bodies = [row for row in records_of(self._index, page) if not row.revisit and math.floor(row.time) <= until]
         if not bodies:
             raise InputError("its HTML is not kept; [keep] warc = true keeps it from the next read on")
         return self.body(bodies[-1])
@@ -216,11 +218,12 @@ class ContentsView:
 
 
 def chosen_version(versions: Sequence[Version], number: int | None, until: float) -> Version:
-    """The one of this number, or the last version until a moment. InputError: there is none."""
+    """The one of this number, or the last version until a moment: moments are shown in whole seconds, so what was read
+    within its second counts. InputError: there is none."""
     if number is not None:
         versions = [version for version in versions if version.number == number]
     else:
-        versions = [version for version in versions if version.time <= until]
+        versions = [version for version in versions if math.floor(version.time) <= until]
     if not versions:
         raise InputError("no such version is kept; `xyro page versions URL` lists those that are")
     return versions[-1]

@@ -337,6 +337,8 @@ class ContentsWriter:
                 self._metadata.close()
         if self._first:
             self._mend(wait=True)  # of reader processes, which end at once
+        if self._limit:
+            self._sweep()
         self._index.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import threading
 import zlib
 from collections.abc import Iterator
@@ -126,8 +127,35 @@ def test_get_gives_each_form_of_each_version(crawled):
 def test_get_gives_what_held_at_a_time(crawled):
     data, url, _ = crawled
     assert "twelve" in process("page", "get", url + "/", "--time", "2999-01-01", "--data", data).stdout
+    for row in said("page", "versions", url + "/", "--data", data):
+        for form in ("markdown", "html"):
+            got = {
+                process("page", "get", url + "/", *which, "--as", form, "--data", data).stdout
+                for which in (("--time", row["read_at"]), ("--version", str(row["version"])))
+            }
+            assert len(got) == 1, "the moment that is shown gives the version that it is shown for"
     done = xyro("page", "get", url + "/", "--time", "1999-01-01", "--data", data)
     assert done.returncode == 2 and "page versions" in done.stderr
+
+
+def test_a_crawl_of_seconds_keeps_to_its_bound_of_bytes(tmp_path):
+    contents = tmp_path / "data" / "contents"
+    with serving(
+        {f"/{number}": page(str(number), "word " * 9 + os.urandom(50_000).hex()) for number in range(12)}
+    ) as site:
+        options = {"XYRO_KEEP__TEXT": "true", "XYRO_KEEP__BYTES": "300 kB"}
+        done = process(
+            "crawl",
+            *(f"{site.url}/{number}" for number in range(12)),
+            *LOOPBACK,
+            "--data",
+            tmp_path / "data",
+            **options,
+        )
+        assert done.returncode == 0, done.stderr
+    assert 0 < sum(path.stat().st_size for path in contents.iterdir()) <= 300_000
+    kept = [json.loads(line) for line in xyro("export", "texts", "--data", tmp_path / "data").stdout.splitlines()]
+    assert 0 < len(kept) < 12
 
 
 def test_diff_tells_words(crawled):
@@ -201,3 +229,10 @@ def test_another_extractor_makes_no_version_of_a_page_that_did_not_change(tmp_pa
             assert len(said("page", "versions", site.url + "/", "--data", tmp_path / "data")) == 1
     assert "| 1 | 2 |" in texts[0] != texts[1] != ""
     assert said("status", "--data", tmp_path / "data")["contents"]["texts"] == 1
+
+
+def test_another_package_of_brotlis_name_is_named_at_the_start(tmp_path):
+    """brotlipy, which pywb brings, installs its own module `brotli` over that of Brotli."""
+    (tmp_path / "brotli.py").write_text("class Decompressor:\n    def decompress(self, block): ...\n")
+    done = process("crawl", "http://127.0.0.1:9/", *LOOPBACK, "--data", tmp_path / "d", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3 and "pip uninstall brotlipy" in done.stderr and "Traceback" not in done.stderr

@@ -211,6 +211,12 @@ def test_title_language_and_dates():
     assert (found.published, found.modified) == ("2024-01-02T03:04:05Z", "2024-02-03")
 
 
+def test_the_title_of_a_drawing_is_none_of_the_page():
+    drawing = "<svg><g><title>Icon</title></g></svg>"
+    assert text_of(f"{drawing}<p>{LONG}").title == ""
+    assert text_of(f"{drawing}<p>{LONG}", "<title>Page</title>").title == "Page"
+
+
 def test_a_page_that_lexbor_cannot_be_given_has_no_text():
     assert page_text(b"<p><b>" * 3000, "utf-8", "https://example.org/") is None
     assert page_text(b"", "utf-8", "https://example.org/") is None
