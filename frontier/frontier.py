@@ -56,6 +56,7 @@ from xyro.metadata.hosts import QUERIES
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import FOLDER, NAMED, WANTED, State
 from xyro.metadata.visits import Spend, judge
+from xyro.opic.snapshots import SMALLEST
 from xyro.wire.commands import CommandAnswer, HoldHost, ReturnOrders, answer
 from xyro.wire.ids import LocalPage, PageId, local_page, local_pages
 from xyro.wire.messages import Ack, CashTransfer, PageReport, Priority, Submit
@@ -232,10 +233,10 @@ class Frontier:
                 self.ledger.pay()
             again = self._free_spends((), free, stored)
             self._spend(again, self.columns.n)
-            self.importance_error.follow()
+            self._follow_importance()
             paid_over += again.children
         self._date(settled, now)
-        self.importance_error.follow()
+        self._follow_importance()
         transfers = self._collect_transfers(paid_over, born)
         orders = self.scheduler.orders(now, self.room(room, now), self.outbox.is_full)
         if self.impostors.probes:
@@ -251,7 +252,7 @@ class Frontier:
         """A commit group in which no page spends: `store` puts in what came out of a joint settling."""
         self._open(now)
         store()
-        self.importance_error.follow()
+        self._follow_importance()
         transfers = self._collect_transfers((), self.columns.n)
         return Effects(self.partition.seal({"node": self.dump()}), [], transfers, [], [], [])
 
@@ -305,6 +306,10 @@ class Frontier:
         self.dating.date(settled, now)
         for ended in self.hooks.settled:  # before `orders`: what was published or is due together is ordered now
             ended(settled, now)
+
+    def _follow_importance(self) -> None:
+        if self.columns.n >= SMALLEST:
+            self.importance_error.follow()
 
     def _collect_transfers(self, paid_over: Sequence[NDArray[Any]], born: int) -> list[CashTransfer]:
         """Let the virtual page pay, and take the cash of other partitions' pages out of the columns; `paid_over`: the

@@ -21,7 +21,7 @@ from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.opic.importance import never_measured
 from xyro.opic.page_parts import PART, Mass, RunningMass
-from xyro.opic.snapshots import SMALLEST, Snapshots
+from xyro.opic.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from xyro.refresh.other_sums import OtherSums
@@ -49,10 +49,8 @@ class ImportanceError:
         self._others, self._other_pages = 0.0, 0
 
     def follow(self) -> None:
-        """Take a part of the mass anew, and a snapshot where it is time for one, of SMALLEST pages and more."""
+        """Take a part of the mass anew, and a snapshot where it is time for one. For SMALLEST pages and more."""
         n = self.partition.columns.n
-        if n < SMALLEST:
-            return
         if n > PART and self.mass.step(n):
             self.partition.put(_MASS, msgpack.packb(self.mass.dump()))
         if self.ledger.clock.turnovers >= self.snapshots.next:
