@@ -119,7 +119,7 @@ def host_sentences(view: View, page: LocalPage, now: float) -> Iterator[str]:
     if clock is not None and clock.hold:
         yield f"Somebody has {clock.hold} host {host}: `xyro resume {host}` lifts it."
     elif clock is not None and clock.next_at > now:
-        yield f"Host {host} is left alone until {stamp(clock.next_at)} ({clock.failures} failures in a row)."
+        yield f"Host {host} is left alone until {stamp(clock.next_at)} ({counted(clock.failures, 'failure')} in a row)."
     if not view.frontier.now:  # a stopped crawl: nobody has asked the calendar yet
         scheduler.host_limits.renew(now)
     shut = scheduler.host_limits.until.get(number)
