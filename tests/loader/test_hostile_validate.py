@@ -162,7 +162,9 @@ def test_attacks_end_by_name(ends: dict[str, tuple[str, list[str], float]], name
     verdict, problems, seconds = ends[name]
     assert verdict in ("VALID", "INVALID", "UNVALIDATED")
     assert bool(problems) == (verdict != "VALID")
-    assert seconds < 0.5  # of CPU, where the kernel ends the judge's process after 0.35
+    # Of CPU: the kernel ends the judge's process after .35; the rest is parsing, here, and the next process's start,
+    # as slow as the machine is. What is not ended takes minutes or the machine's memory.
+    assert seconds < 3
 
 
 @pytest.mark.parametrize(
