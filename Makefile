@@ -14,6 +14,15 @@
 PYTHON ?= $(shell for python in python3.11 python3.12 python3; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
+# An environment that was made in another folder, by another Python, or only in part, runs nothing: it goes, and is made
+# anew.
+SOUND = grep -qsF '$(CURDIR)/$(VENV)/bin/python' $(VENV)/bin/pip && $(VENV)/bin/python -c '$(SUITS)' 2>/dev/null
+SUITS := import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))
+ifeq ($(filter help clean,$(or $(MAKECMDGOALS),crawl))$(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS)))),)
+ifneq ($(shell test ! -d $(VENV) || { $(SOUND); } || { rm -rf $(VENV); echo stale; }),)
+$(info The environment $(VENV) was of another folder, another Python or not complete: it is made anew)
+endif
+endif
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes
 # One worker more than there are cores, for many tests wait: for disks, clocks and other processes. A worker that has nothing
@@ -64,7 +73,9 @@ lint: $(VENV)/.develops
 check: lint test
 
 $(VENV)/bin/python:
-	@$(if $(PYTHON),:,echo 'No Python 3.11 or 3.12 here. Install one, or name it: make PYTHON=/path/to/python3.11' >&2; exit 1)
+	@$(if $(PYTHON),$(PYTHON) -c '$(SUITS)',false) || { \
+		echo 'No Python 3.11 or 3.12 here ('$$($(or $(PYTHON),python3) --version 2>&1 || echo no Python)').' \
+			'Install one, or name it: make PYTHON=/path/to/python3.11' >&2; exit 1; }
 	@echo 'Making the environment $(VENV) with $(PYTHON)'
 	@$(PYTHON) -m venv $(VENV)
 

@@ -65,6 +65,13 @@ class DueQueue:
         """nothing can be read early before"""
         self._pause = PAUSE
 
+    def follow(self, unit: int) -> bool:
+        """Go on with folders of so many seconds. True: they are others, and empty."""
+        if unit == self.folders.unit_seconds:
+            return False
+        self.folders = DueFolders(unit)
+        return True
+
     def file(self, page: LocalPage, due: int) -> None:
         """Into the folder of the first time unit that begins when the page is due: never read early, a unit late."""
         self.folders.put(page, self._filed(due))

@@ -45,7 +45,7 @@ from xyro.frontier.page_answers import answer_questions
 from xyro.frontier.pages import Pages
 from xyro.frontier.revisit_dates import Dating
 from xyro.frontier.scheduler import Scheduler
-from xyro.frontier.scope import Scope
+from xyro.frontier.scope import BESIDE, SEED, Scope
 from xyro.frontier.scope_change import ScopeChange
 from xyro.frontier.site_intervals import SiteIntervals
 from xyro.frontier.terms import terms_of
@@ -345,13 +345,14 @@ class Frontier:
         if not urls:
             return answer(submit.request, None) if submit.request else None
         blocking = submit.priority is Priority.BLOCKING
-        pages = self.pages.resolve(urls, [0] * len(urls), exempt=blocking)
+        depth = SEED if submit.seed else BESIDE
+        pages = self.pages.resolve(urls, [depth] * len(urls), exempt=blocking)
         if self.pages.scope_change.pending:
             self.pages.scope_change.settle(local_pages(pages))
         if blocking:
             self.loads.order_parts(local_pages(pages), self._now - self.settings.loader.part_age)
         else:
-            self.pages.shorten(pages, np.zeros(len(pages), np.int64))
+            self.pages.shorten(pages, np.full(len(pages), depth, np.int64))
             self.requests.order(local_pages(pages), submit.priority)
         return answer(submit.request, None) if submit.request else None
 

@@ -44,6 +44,8 @@ from xyro.wire.messages import PageReport
 if TYPE_CHECKING:
     from xyro.frontier.freshness import Freshness
 
+LATE = 10.0
+"""of a longest interval that the settings promise, the part by which a page may be read later"""
 RETRIES_AT_ONCE = 512
 """most retries that one turn looks at"""
 LOOK_AGAIN = 30 * DAY
@@ -73,6 +75,16 @@ def _follows_importance(settings: Settings) -> bool:
     return settings.refresh.guide == "importance" and not settings.clusters and not settings.crawl.refresh
 
 
+def time_unit(settings: Settings) -> int:
+    """Seconds of a folder of due pages: a page is read up to so much late, which is a tenth of the shortest interval at
+    most that the settings promise."""
+    refresh = settings.refresh
+    if settings.crawl.refresh:
+        return 1
+    most = [refresh.max_interval, *(site.max_interval for site in settings.sites if site.max_interval)]
+    return max(1, min(refresh.time_unit, int(min(most) / LATE)))
+
+
 class Schedule:
     """The schedule of one partition. refreshing: pages are read again when due.
 
@@ -98,9 +110,7 @@ class Schedule:
         self.bandwidth = bandwidth
         self.freshness = freshness
         self.change_model = ChangeModel(partition, settings.refresh)
-        self.due_queue = DueQueue(
-            partition, self.bandwidth, ledger, 1 if settings.crawl.refresh else settings.refresh.time_unit
-        )
+        self.due_queue = DueQueue(partition, self.bandwidth, ledger, time_unit(settings))
         self.ahead = Ahead() if ahead and not bandwidth.bounded else None
         """a bounded `crawl --refresh` reads the page due next rather than nothing, unless that may be too soon"""
         self.retries: list[tuple[float, LocalPage]] = []
@@ -119,6 +129,8 @@ class Schedule:
             self.bandwidth.sites.follow(settings.sites)
         self.bandwidth.follow(settings.refresh)
         self.freshness.follow(settings.refresh)
+        if self.due_queue.follow(time_unit(settings)):
+            self._file_all()  # all at once: a shorter time than ten minutes is promised, so they are not many
         if self.bandwidth.law != law:
             self.bandwidth.stop_counting()
             self._count_anew()

@@ -1,6 +1,9 @@
 """The scope of the crawl: seeds, depth, include and exclude rules, suffixes, and the guard's refusals.
 
 Asked once a URL, when it is first met (and for every known page when the rules change), so it may cost microseconds.
+
+A seed (depth SEED) is read whether `include` fits or not, as those who know Scrapy, Heritrix, HTTrack and wget expect:
+links are followed from it to what `include` is for. What `exclude` fits is never read.
 """
 
 from __future__ import annotations
@@ -23,21 +26,31 @@ def globs(patterns: Sequence[str]) -> Callable[[str], object] | None:
     return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns)).match
 
 
+SEED, BESIDE = 0, 1
+"""depths of what a person hands in, and of what others do (publishers, subscriptions): as of a seed's links"""
+
+
 class _Bounds(Struct, frozen=True):
     """Depth, include and exclude of the crawl or of one rule."""
 
     max_depth: int | None
     include: Callable[[str], object] | None
     exclude: Callable[[str], object] | None
+    excluding: Sequence[str]
+    """the patterns of `exclude`"""
 
     def why_out(self, url: str, depth: int) -> str:
         if self.max_depth is not None and depth > self.max_depth:
             return "too-deep"
         if self.exclude is not None and self.exclude(url):
             return "excluded"
-        if self.include is not None and not self.include(url):
+        if depth and self.include is not None and not self.include(url):
             return "not-included"
         return ""
+
+    def excluding_pattern(self, url: str) -> str:
+        """The first pattern that excludes a URL, empty where none does."""
+        return next((pattern for pattern in self.excluding if fnmatch.fnmatchcase(url, pattern)), "")
 
 
 class _Fit:
@@ -45,7 +58,7 @@ class _Fit:
 
     def __init__(self, rule: RuleTable) -> None:
         self.host, self.pattern = rule.host, globs((rule.pattern,) if rule.pattern else ())
-        self.bounds = _Bounds(rule.max_depth, globs(rule.include), globs(rule.exclude))
+        self.bounds = _Bounds(rule.max_depth, globs(rule.include), globs(rule.exclude), rule.exclude)
 
     def __call__(self, url: str, host: str) -> bool:
         if self.host.startswith("*."):
@@ -72,7 +85,7 @@ class Scope:
         """only ever grows: frontiers compare it with the places they have judged their pages by"""
         self._refused = refused
         self._suffixes = frozenset(suffix[1:] for suffix in crawl.skip_suffixes)
-        self._bounds = _Bounds(crawl.max_depth, globs(crawl.include), globs(crawl.exclude))
+        self._bounds = _Bounds(crawl.max_depth, globs(crawl.include), globs(crawl.exclude), crawl.exclude)
         self._rules = [_Fit(rule) for rule in rules]
         self.by_depth = crawl.max_depth is not None or any(rule.max_depth is not None for rule in rules)
         """depths matter: a shorter way to a page may bring it into scope"""
@@ -100,12 +113,19 @@ class Scope:
             return "out-of-scope"
         if suffix_of(url) in self._suffixes:
             return "suffix"
+        return self._bounds_of(url).why_out(url, depth)
+
+    def excluding_pattern(self, url: str) -> str:
+        """The first pattern that excludes a URL, empty where none does."""
+        return self._bounds_of(url).excluding_pattern(url)
+
+    def _bounds_of(self, url: str) -> _Bounds:
         if self._rules:
             host = host_of(url)
             for rule in self._rules:
                 if rule(url, host):
-                    return rule.bounds.why_out(url, depth)
-        return self._bounds.why_out(url, depth)
+                    return rule.bounds
+        return self._bounds
 
     def why_refused(self, url: str) -> str:
         """'' or the guard's class (blocked-address, blocked-port, only-net) that the URL alone shows."""

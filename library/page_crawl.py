@@ -35,7 +35,7 @@ from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import check_contact, guard_of
 from xyro.service.node.node import Bounds, Node
 from xyro.service.node.reader_factory import check_options
-from xyro.service.node.seeds import failed_seeds, why_refused
+from xyro.service.node.seeds import failed_seeds, why_unread
 from xyro.service.node.services import PluginSet
 from xyro.service.views.staleness import stale_of
 from xyro.wire.errors import InputError, TheirError
@@ -339,7 +339,7 @@ def _check_seeds(urls: Sequence[str], settings: Settings, guard: Guard) -> None:
     scope = Scope(scope_settings(settings), settings.rules, guard.host_allowed)
     for url in urls:
         scope.add_seed(url)
-    reasons = [(url, why_refused(url, scope) or scope.why_out(url, 0)) for url in urls]
+    reasons = [(url, why_unread(url, scope)) for url in urls]
     refused = [f"{url}: not read: {reason}" for url, reason in reasons if reason]
     for line in refused:
         _log.warning("%s", line)

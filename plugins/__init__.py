@@ -56,7 +56,7 @@ def extensions(settings: Settings) -> Sequence[Extension]:
         found.append(_faults)
     if settings.metrics.serve or settings.metrics.listen:
         found.append(_read_counts)
-    if settings.sites:
+    if settings.sites or settings.fetch.proxy:
         found.append(lambda frontier: _sites(frontier, settings))
     if settings.refresh.guide == "interest":
         found.append(_guide)
@@ -97,6 +97,10 @@ def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
         from xyro.plugins.focus.value_column import ValueAnswers
 
         found.append(ValueAnswers(frontier, services))
+    if settings.fetch.proxy or any(site.proxy for site in settings.sites):
+        from xyro.plugins.sites.proxy_failures import ProxyFailures
+
+        found.append(ProxyFailures(frontier, services))
     if settings.keep.warc or settings.keep.text:
         from xyro.plugins.contents.contents_writer import ContentsWriter
 
@@ -196,7 +200,7 @@ def _read_counts(frontier: Frontier) -> object:
 def _sites(frontier: Frontier, settings: Settings) -> object:
     from xyro.plugins.sites.site_sentences import SiteSentences
 
-    return SiteSentences(frontier, settings.sites)
+    return SiteSentences(frontier, settings)
 
 
 def _guide(frontier: Frontier) -> object:

@@ -361,3 +361,47 @@ def test_licence_version_and_change_log_agree() -> None:
 def test_the_version_in_the_code_is_the_one_declared():
     """A constant in the code, for the metadata of installed packages cost each start more than any module of ours."""
     assert PROJECT["project"]["version"] == VERSION
+
+
+def _make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`make` with the Makefile of here, of a folder that holds an environment at most."""
+    shutil.copy(ROOT / "Makefile", folder)
+    return subprocess.run(["make", *words, ".venv/bin/python"], cwd=folder, capture_output=True, text=True)
+
+
+def test_make_names_the_python_that_is_missing(tmp_path):
+    other = tmp_path / "python3"
+    other.write_text('#!/bin/sh\ntest "$1" = --version && echo Python 3.13.0 || exit 1\n')
+    other.chmod(0o755)
+    for words in ([f"PYTHON={other}"], ["PYTHON="]):
+        done = _make(tmp_path, *words)
+        assert done.returncode and "No Python 3.11 or 3.12 here (Python 3." in done.stderr, done.stderr
+        assert "make PYTHON=/path/to/python3.11" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_make_makes_a_stale_environment_anew(tmp_path):
+    first, moved = tmp_path / "first", tmp_path / "moved"
+    first.mkdir()
+    words = (f"PYTHON={sys.executable}",)
+    assert _make(first, *words).returncode == 0
+    mark = first / ".venv" / "mark"
+    mark.touch()
+    assert "anew" not in _make(first, *words).stdout and mark.exists()
+    first.rename(moved)
+    for harm in (lambda venv: None, _no_python, _in_part):
+        venv = moved / ".venv"
+        harm(venv)
+        (venv / "mark").touch()
+        done = _make(moved, *words)
+        assert done.returncode == 0 and "it is made anew" in done.stdout, (done.stdout, done.stderr)
+        assert not (venv / "mark").exists()
+        subprocess.run([venv / "bin" / "pip", "--version"], check=True, stdout=subprocess.DEVNULL)
+
+
+def _no_python(venv: Path) -> None:
+    (venv / "bin" / "python").unlink()
+    (venv / "bin" / "python").symlink_to("/nowhere/python")
+
+
+def _in_part(venv: Path) -> None:
+    (venv / "bin" / "pip").unlink()

@@ -194,7 +194,6 @@ class _AiohttpConnector(aiohttp.TCPConnector):
         super().__init__(**options)
         self.connections = connections
         self.idle: IdleConnections[Connection] = IdleConnections(watch.limits, self._drop, self._loop)
-        self._connect_seconds = watch.limits.connect
         self._factory = functools.partial(Connection, self._loop, watch, self)  # type: ignore[assignment]
 
     async def _wrap_create_connection(
@@ -202,14 +201,13 @@ class _AiohttpConnector(aiohttp.TCPConnector):
     ) -> tuple[asyncio.Transport, ResponseHandler]:
         """A connection to one of these addresses."""
         try:
-            async with asyncio.timeout(self._connect_seconds):
-                protocol = await self.connections.connect(
-                    cast(Callable[[], Connection], self._factory),
-                    req.url.raw_authority,
-                    int(addr_infos[0][4][1]),
-                    [str(info[4][0]) for info in addr_infos],
-                    options["server_hostname"] or "",
-                )
+            protocol = await self.connections.connect(
+                cast(Callable[[], Connection], self._factory),
+                req.url.raw_authority,
+                int(addr_infos[0][4][1]),
+                [str(info[4][0]) for info in addr_infos],
+                options["server_hostname"] or "",
+            )
         except ssl.SSLError as error:
             raise aiohttp.ClientConnectorSSLError(req.connection_key, error) from error
         except OSError as error:
@@ -373,7 +371,7 @@ class AiohttpClient:
         self.watch = ConnectionWatch(limits, patience, tape_of)
         self._connector = _AiohttpConnector(
             self.watch,
-            Connector(guard, resolver, tls, proxy_of),
+            Connector(guard, resolver, tls, proxy_of, limits.connect),
             resolver=_AllowedAddresses(resolver),
             use_dns_cache=False,
             limit=0,

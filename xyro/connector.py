@@ -17,7 +17,7 @@ from aiohappyeyeballs import start_connection
 
 from xyro.guard import Guard, family_of
 from xyro.page_client import check_tls
-from xyro.proxy import ProxyOf, tunnel
+from xyro.proxy import ProxyOf, Tunnels
 from xyro.resolver import Resolver
 from xyro.site_entries import Proxy
 from xyro.tls_transport import TlsTransport
@@ -53,11 +53,20 @@ _P = TypeVar("_P", bound=ConnectedProtocol)
 
 class Connector:
     """`tls`: the judge of certificates; None: one that knows the system's authorities, made when it is asked for, for
-    they take a while to load."""
+    they take a while to load. `seconds`: most for a connection with TLS; a proxy gets as
+    many for its tunnel."""
 
-    def __init__(self, guard: Guard, resolver: Resolver, tls: ssl.SSLContext | None, proxy_of: ProxyOf | None) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        resolver: Resolver,
+        tls: ssl.SSLContext | None,
+        proxy_of: ProxyOf | None,
+        seconds: float,
+    ) -> None:
         check_tls(tls)
-        self._guard, self._resolver, self._proxy_of = guard, resolver, proxy_of
+        self._guard, self._proxy_of, self._seconds = guard, proxy_of, seconds
+        self._tunnels = Tunnels(guard, resolver)
         self._tls = tls
         self._sessions: dict[TlsPlace, ssl.SSLSession] = {}
 
@@ -65,13 +74,20 @@ class Connector:
         self, factory: Callable[[], _P], authority: str, port: int, addresses: Sequence[str], name: str = ""
     ) -> _P:
         """The protocol of a connection to one of a host's addresses. `authority`: whom a proxy is chosen for; `name`:
-        what certificates have to say, empty without TLS. OSError (ssl.SSLError is one), RuntimeError (uvloop's),
-        ValueError (a name that TLS cannot have) or TheirError: there is none."""
+        what certificates have to say, empty without TLS. OSError (ssl.SSLError and TimeoutError are), RuntimeError
+        (uvloop's), ValueError (a name that TLS cannot have) or TheirError: there is none."""
         proxy = self._proxy_of(authority) if self._proxy_of is not None else None
+        target, sock = "", None
         if proxy is not None:
-            sock, target = await tunnel(proxy, addresses, port, self._guard, self._resolver)
-        else:
-            sock, target = await self._socket(addresses, port), ""
+            sock, target = await self._tunnels.open(proxy, addresses, port, self._seconds)
+        async with asyncio.timeout(self._seconds):
+            sock = sock or await self._socket(addresses, port)
+            return await self._protocol(factory, sock, port, name, target, proxy)
+
+    async def _protocol(
+        self, factory: Callable[[], _P], sock: socket.socket, port: int, name: str, target: str, proxy: Proxy | None
+    ) -> _P:
+        """The protocol on a socket, which is closed if there is none."""
         try:
             if name:
                 place = TlsPlace(name, port, target or sock.getpeername()[0], proxy)

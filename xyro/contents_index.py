@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from msgspec import Struct
+from xxhash import xxh3_64_digest
 
 from xyro.packed_text import unpacked
 from xyro.wire.errors import InputError, MachineError
@@ -36,7 +37,7 @@ WAIT = 10.0
 """seconds for which a writer waits for another one"""
 LOG_BYTES = 4 << 20
 """what SQLite's log beside the index (index.sqlite-wal) is cut to when it has grown"""
-_LATER = (("refusals", "uses"), ("beliefs", "belief"), ("gone", "reason"))
+_LATER = (("refusals", "uses"), ("beliefs", "belief"), ("gone", "reason"), ("validators", "digest, time"))
 """tables that an index of an older Xyro may lack, and their columns"""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS pages (
@@ -56,6 +57,7 @@ CREATE TABLE IF NOT EXISTS bodies (
 CREATE TABLE IF NOT EXISTS refusals (page INTEGER PRIMARY KEY, uses INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS beliefs (page INTEGER PRIMARY KEY, belief BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS gone (page INTEGER PRIMARY KEY, reason TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS validators (page INTEGER PRIMARY KEY, digest BLOB NOT NULL, time REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS totals (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 INSERT OR IGNORE INTO totals VALUES
     ('records', 0), ('revisits', 0), ('record_bytes', 0), ('texts', 0), ('text_bytes', 0), ('dropped', 0);
@@ -178,6 +180,25 @@ def latest_record(base: sqlite3.Connection, page: PageId) -> RecordRow | None:
     """The page's last answer that has its payload in a file."""
     found = base.execute(
         "SELECT * FROM records WHERE page = ? AND NOT revisit ORDER BY time DESC LIMIT 1", (page,)
+    ).fetchone()
+    return None if found is None else _record(found)
+
+
+def validators_digest(etag: str, last_modified: str) -> bytes:
+    """8 bytes of the validators of an answer; empty where it has none."""
+    return xxh3_64_digest(f"{etag}\n{last_modified}".encode()) if etag or last_modified else b""
+
+
+def has_validators(base: sqlite3.Connection, page: PageId, digest: bytes) -> bool:
+    """Tell whether these are the validators of the page's last body that was kept."""
+    found = base.execute("SELECT 1 FROM validators WHERE page = ? AND digest = ?", (page, digest)).fetchone()
+    return found is not None
+
+
+def validated_record(base: sqlite3.Connection, page: PageId, digest: bytes) -> RecordRow | None:
+    """The record of the body that these validators are of: the one that an answer 304 to them refers to."""
+    found = base.execute(
+        "SELECT records.* FROM validators JOIN records USING (page, time) WHERE page = ? AND digest = ?", (page, digest)
     ).fetchone()
     return None if found is None else _record(found)
 

@@ -2,8 +2,8 @@
 
 Rules above the table:
 
-- A temporary failure is tried again `retries` times; before try k+1 the page waits `wait` x GROWTH^k seconds (at most a
-  day, never less than Retry-After). When the retries are spent it becomes final. Its cash stays until then.
+- A temporary failure is tried again `retries` times; before try k+1 the page waits `wait` x GROWTH^k seconds (at most
+  `longest`, a day; never less than Retry-After). When the retries are spent it becomes final. Its cash stays till then.
 - A final failure is never tried again: the page is dangling. A first 404 or 410 is final for this
   crawl; whether a second one a day later makes the page DEAD is metadata's decision.
 - `host_wide` failures say something about the host, not the page: politeness backs the whole host off, exponentially.
@@ -14,7 +14,9 @@ Rules above the table:
 - `closed-idle` is a connection kept from an earlier read that its server gave up just as we used it again. Nothing is
   sent twice on its own: the next try is an order like any other, on a new connection.
 - `signature-asked`: the host wants its requests signed (request_signing.py); the next try is.
-- `proxy-failed`: the proxy that the operator named did not do its part (proxy.py).
+- `proxy-failed`: the proxy that the operator named did not do its part (proxy.py). It is no host's fault, and once it
+  is mended all pages want to be read: so it is tried again every five minutes, for as long as an origin without robots
+  is (30 days).
 - `reader-lost`: the reader process ended while it read the page; `poison`: three of them ended while they worked on it.
 - `unsent` classes without a status were refused on this machine: nobody was contacted, so no host has to be spared.
 
@@ -36,6 +38,8 @@ class FailurePolicy(Struct, frozen=True):
 
     wait: float = 0.0
     retries: int = 0
+    longest: float = DAY
+    """seconds of the longest wait"""
     host_wide: bool = False
     final: bool = False
     readable: bool = False
@@ -57,7 +61,7 @@ POLICIES: dict[str, FailurePolicy] = {
     "connect-timeout": _retry(60, 5, host_wide=True),
     "connect-refused": _retry(60, 5, host_wide=True),
     "connect-failed": _retry(60, 5, host_wide=True),
-    "proxy-failed": FailurePolicy(wait=60, retries=40, unsent=True),
+    "proxy-failed": FailurePolicy(wait=20, retries=9_000, longest=300, unsent=True),
     "tls": _retry(3_600, 3, host_wide=True),
     "first-byte-timeout": _retry(20, 4, host_wide=True),
     "header-timeout": _retry(60, 3, host_wide=True),
@@ -115,7 +119,7 @@ def settle(kind: str, attempt: int, now: float, retry_after: float = 0.0) -> tup
     rule = POLICIES[kind]
     if rule.final or attempt >= rule.retries:
         return True, 0.0
-    wait = min(rule.wait * GROWTH ** min(attempt, 16), DAY)
+    wait = min(rule.wait * GROWTH ** min(attempt, 16), rule.longest)
     return False, now + max(wait, min(retry_after, DAY))
 
 

@@ -314,7 +314,7 @@ class FastClient:
         self.loop = asyncio.get_running_loop()
         self.watch = ConnectionWatch(limits, patience)
         self._tape_of = tape_of
-        self.connector = Connector(guard, resolver, tls, proxy_of)
+        self.connector = Connector(guard, resolver, tls, proxy_of, limits.connect)
         every = request_headers(user_agent, contact)
         self._lines = _lines(every)
         self._lines_but_accept = _lines({name: value for name, value in every.items() if name != "Accept"})
@@ -387,14 +387,13 @@ class FastClient:
         try:
             async with asyncio.timeout(2 * limits.connect):
                 addresses = await self.resolver.allowed(origin.host, origin.port)
-                async with asyncio.timeout(limits.connect):
-                    connection = await self.connector.connect(
-                        lambda: FastConnection(self, name),
-                        origin.authority,
-                        origin.port,
-                        addresses,
-                        origin.host.strip("[]") if origin.secure else "",
-                    )
+                connection = await self.connector.connect(
+                    lambda: FastConnection(self, name),
+                    origin.authority,
+                    origin.port,
+                    addresses,
+                    origin.host.strip("[]") if origin.secure else "",
+                )
         except TimeoutError as error:
             raise TheirError("connect-timeout") from error
         except (OSError, RuntimeError, ValueError) as error:  # of uvloop the second, of a name for TLS the third

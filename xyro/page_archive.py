@@ -22,7 +22,14 @@ from msgspec.structs import replace
 
 from xyro.answer import Answer
 from xyro.archive_options import ArchiveOptions
-from xyro.contents_index import latest_record, open_index, texts_of
+from xyro.contents_index import (
+    has_validators,
+    latest_record,
+    open_index,
+    texts_of,
+    validated_record,
+    validators_digest,
+)
 from xyro.packed_text import StoredText, stored_text
 from xyro.page_client import Reply
 from xyro.page_copy import PageCopy
@@ -68,6 +75,8 @@ class PageContents(msgspec.Struct, array_like=True, frozen=True):
     text: StoredText | None = None
     failure: str = ""
     """why its record could not be kept: the disk's words"""
+    validators: bytes = b""
+    """of its body (contents_index.py: validators_digest), or of the earlier one that it confirms"""
 
 
 class PageArchive:
@@ -85,9 +94,7 @@ class PageArchive:
         self._extract = extractor_of(options.extractor) if options.text else None
         self._index: sqlite3.Connection | None = None
         self._read_whole: set[PageId] = set()
-        """pages of which nothing was there to be found, and that were read as a whole since"""
-        self._unstored: set[PageId] = set()
-        """pages whose last body had no room: a 304 would refer to one before it"""
+        """pages whose text was not there to be found, and that were read as a whole since"""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="warc")
         self._turn = asyncio.Lock()
         self._paused_until = 0.0
@@ -102,27 +109,29 @@ class PageArchive:
         return Tape(self._options.limit, self._directory)
 
     def asking(self, order: FetchOrder) -> FetchOrder:
-        """The order, without validators where nothing that would be kept of its page is there yet: keeping began after
-        its last read. Once in this process: of some pages there is nothing to keep."""
-        needless = (
-            order.probe or not (order.etag or order.last_modified) or self._pause or order.page in self._read_whole
-        )
-        if needless or (order.page not in self._unstored and self._has(order.page)):
+        """The order, without validators where the body that they are of is not kept: keeping began later, the disk had
+        no room, retention dropped it. An answer 304 would refer to nothing, or to a body before it. For the sake of a
+        text once in this process: some pages have none."""
+        digest = validators_digest(order.etag, order.last_modified)
+        if order.probe or not digest or self._pause or self._has(order.page, digest):
             return order
         if len(self._read_whole) >= MOST_WHOLE:
             self._read_whole.clear()
         self._read_whole.add(order.page)
         return replace(order, etag="", last_modified="")
 
-    def _has(self, page: PageId) -> bool:
+    def _has(self, page: PageId, digest: bytes) -> bool:
+        """Tell whether the body of the page that has these validators is kept."""
         try:
             index = self._open_index()
-            return (not self._options.warc or latest_record(index, page) is not None) and (
-                self._extract is None or next(texts_of(index, page), None) is not None
-            )
+            if self._options.warc and validated_record(index, page, digest) is None:
+                return False
+            if self._extract is None or page in self._read_whole:
+                return True
+            return has_validators(index, page, digest) and next(texts_of(index, page), None) is not None
         except (XyroError, sqlite3.Error):  # not made yet, or its disk fails
             self._index = None
-            return False
+            return page in self._read_whole
 
     def _open_index(self) -> sqlite3.Connection:
         if self._index is None:
@@ -142,11 +151,15 @@ class PageArchive:
                 failure = "" if record is not None else self._pause
             except OSError as error:
                 failure = self._failure(error)
-                self._miss(page)
             reply.tape.close()
         text = self._text(url, copy) if page is not None and not answer.error else None
         if record is not None or text is not None or failure:
-            answer.contents = msgspec.msgpack.encode(PageContents(record, text, failure))
+            etag, last_modified = answer.etag, answer.last_modified
+            if answer.status == 304:
+                asked = _conditions(reply.request)
+                etag, last_modified = etag or asked[0], last_modified or asked[1]
+            digest = validators_digest(etag, last_modified) if answer.status in (200, 304) else b""
+            answer.contents = msgspec.msgpack.encode(PageContents(record, text, failure, digest))
 
     async def _record(
         self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, raw: bytes, answer: Answer
@@ -163,22 +176,13 @@ class PageArchive:
                                 self._thread, self._write, page, url, copy, reply, raw, answer
                             )
                     self._pause = ""
-                    if page is not None and answer.status != 304:
-                        self._unstored.discard(page)
                     return found
                 except OSError as error:
                     self._pause = self._failure(error)
                     self._paused_until = self._clock.monotonic() + PAUSE
             if self._options.full == "skip":
-                self._miss(page)
                 return None
             await self._clock.sleep(PAUSE)
-
-    def _miss(self, page: PageId | None) -> None:
-        """An answer of the page was not stored: its next read brings the whole page."""
-        if page is not None and len(self._unstored) < MOST_WHOLE:
-            self._unstored.add(page)
-            self._read_whole.discard(page)
 
     def _failure(self, error: OSError) -> str:
         return f"{self._directory}: {error.strerror or error}"
@@ -202,7 +206,9 @@ class PageArchive:
 
     def _write(
         self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, raw: bytes, answer: Answer
-    ) -> StoredRecord:
+    ) -> StoredRecord | None:
+        """The place of the record; None for a 304 that confirms a body which is not kept any more: the page's next read
+        brings it whole."""
         cut = reply.tape is not None and reply.tape.cut
         truncated = "" if reply.whole and not cut else answer.truncated or ("length" if cut else "unspecified")
         request = masked(reply.request, self._options.private)
@@ -212,6 +218,8 @@ class PageArchive:
         )  # fmt: skip
         signature = answer.signature if self._options.bytes_signature else b""
         earlier = self._earlier(page, http, signature)
+        if earlier is None and page is not None and http.status == 304:
+            return None
         written: Written = self._files.write(http, earlier)
         return StoredRecord(
             written.file, written.offset, written.length, written.payload, written.date, written.record,
@@ -224,12 +232,14 @@ class PageArchive:
             return None
         last = None
         try:
-            last = latest_record(self._open_index(), page)
+            if http.status == 304:
+                last = validated_record(self._open_index(), page, validators_digest(*_conditions(http.request)))
+            else:
+                last = latest_record(self._open_index(), page)
         except (XyroError, sqlite3.Error):  # not made yet, or its disk fails: the answer is kept whole
             self._index = None
         if http.status == 304:
-            last = None if page in self._unstored else last
-            return Earlier("not-modified", last.payload if last else "", last.date if last else "")
+            return None if last is None else Earlier("not-modified", last.payload, last.date)
         if last is None or last.status != http.status:
             return None
         same = signature == last.signature if signature else sha1(split_answer(http.raw)[1]) == last.payload
@@ -242,3 +252,10 @@ class PageArchive:
             self._files.close()
         if self._index is not None:
             self._index.close()
+
+
+def _conditions(request: bytes) -> tuple[str, str]:
+    """(ETag, Last-Modified) that a request asks for changes since, as its headers have them; empty: none."""
+    lines = (line.partition(b":") for line in request.split(b"\r\n")[1:])
+    found = {name.lower(): value.strip().decode("latin-1") for name, _, value in lines}
+    return found.get(b"if-none-match", ""), found.get(b"if-modified-since", "")

@@ -461,7 +461,7 @@ class Pool:
         wall, now = self._clock.time(), self._clock.monotonic()
         self.counters.refused += 1
         self._queue.release(host, ready_at)
-        answer = Answer(wall, wall, error=kind, retry_after=max(state.fresh_until - now, 0.0))
+        answer = Answer(wall, wall, error=kind, detail=state.detail, retry_after=max(state.fresh_until - now, 0.0))
         if state.rules.refused:
             order = replace(order, refused=state.rules.refused)
         self._tell(host, order, answer, ready_at - now)

@@ -6,16 +6,19 @@ The name goes into SNI and Host, through the tunnel. With `resolves` the proxy i
 here looks it up; addresses written as such are still checked. The proxy itself is the operator's, so no deny list holds
 for it, but --only-net does.
 
-    proxy-failed      it cannot be reached, wants other credentials, or refuses: nobody's host is to blame
-    connect-failed    it says that the host cannot be reached (502, 503); connect-timeout: 504
+    proxy-failed      it cannot be reached, wants other credentials, refuses, or stays silent: nobody's host is to blame
+    connect-failed    it says that the host cannot be reached (502, 503)
+    connect-timeout   it says that the host is silent (504), or is silent about this host while it answers about others
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -76,43 +79,62 @@ class UnresolvedNames(Resolver):
         return [host.rstrip(".")] if self._leaves(host) else await super().allowed(host, port)
 
 
-async def tunnel(
-    proxy: Proxy, targets: Sequence[str], port: int, guard: Guard, resolver: Resolver
-) -> tuple[socket.socket, str]:
-    """A socket that leads to one of these addresses (to a name, where the proxy resolves), and which. TheirError."""
-    failure = TheirError("connect-failed", "no address")
-    for target in targets:
-        if address_of(target) is not None or ":" in target:
-            guard.check(target, port)
+class Tunnels:
+    """Opens tunnels for one client."""
+
+    def __init__(self, guard: Guard, resolver: Resolver) -> None:
+        self._guard, self._resolver = guard, resolver
+        self._answers: Counter[Proxy] = Counter()
+        """of each proxy, about any host"""
+
+    async def open(self, proxy: Proxy, targets: Sequence[str], port: int, seconds: float) -> tuple[socket.socket, str]:
+        """A socket that leads to one of these addresses (to a name, where the proxy resolves), and which, within
+        seconds. TheirError."""
+        before = self._answers[proxy]
         try:
-            return await _connect(proxy, target, port, guard, resolver), target
+            async with asyncio.timeout(seconds):
+                return await self._first(proxy, targets, port)
+        except TimeoutError as error:
+            if self._answers[proxy] > before:
+                raise TheirError("connect-timeout", "its proxy answers about other hosts only") from error
+            raise TheirError("proxy-failed", f"no answer within {seconds:g} s") from error
+
+    async def _first(self, proxy: Proxy, targets: Sequence[str], port: int) -> tuple[socket.socket, str]:
+        failure = TheirError("connect-failed", "no address")
+        for target in targets:
+            if address_of(target) is not None or ":" in target:
+                self._guard.check(target, port)
+            try:
+                return await self._connect(proxy, target, port), target
+            except TheirError as error:
+                if error.kind != "connect-failed":
+                    raise
+                failure = error
+        raise failure
+
+    async def _connect(self, proxy: Proxy, target: str, port: int) -> socket.socket:
+        loop = asyncio.get_running_loop()
+        try:
+            address = (await Resolver.addresses(self._resolver, proxy.host))[0]
         except TheirError as error:
-            if error.kind != "connect-failed":
-                raise
-            failure = error
-    raise failure
-
-
-async def _connect(proxy: Proxy, target: str, port: int, guard: Guard, resolver: Resolver) -> socket.socket:
-    loop = asyncio.get_running_loop()
-    try:
-        address = (await Resolver.addresses(resolver, proxy.host))[0]
-    except TheirError as error:
-        raise TheirError("proxy-failed", f"{proxy.host}: {error.kind}") from error
-    sock = guard.operator_socket(address, proxy.port)
-    try:
-        await loop.sock_connect(sock, (address, proxy.port))
-        place = f"[{target}]:{port}" if ":" in target else f"{target}:{port}"
-        login = f"Proxy-Authorization: {proxy.login}\r\n" if proxy.login else ""
-        await loop.sock_sendall(sock, f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{login}\r\n".encode("latin-1"))
-        _judge(await _head(loop, sock))
-    except OSError as error:
-        sock.close()
-        raise TheirError("proxy-failed", short(error)) from error
-    except BaseException:
-        sock.close()
-        raise
-    return sock
+            raise TheirError("proxy-failed", f"its name has no address: {error.kind}") from error
+        sock = self._guard.operator_socket(address, proxy.port)
+        try:
+            await loop.sock_connect(sock, (address, proxy.port))
+            place = f"[{target}]:{port}" if ":" in target else f"{target}:{port}"
+            login = f"Proxy-Authorization: {proxy.login}\r\n" if proxy.login else ""
+            request = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{login}\r\n"
+            await loop.sock_sendall(sock, request.encode("latin-1"))
+            head = await _head(loop, sock)
+            self._answers[proxy] += 1
+            _judge(head)
+        except OSError as error:
+            sock.close()
+            raise TheirError("proxy-failed", os.strerror(error.errno) if error.errno else short(error)) from error
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
 
 async def _head(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
@@ -131,7 +153,7 @@ def _judge(head: bytes) -> None:
     status = int(found[1]) if found else 0
     if not 200 <= status < 300:
         kind = _BEHIND.get(status, "proxy-failed")
-        raise TheirError(kind, f"the proxy answered {status or 'no HTTP'}")
+        raise TheirError(kind, f"it answered {status or 'no HTTP'}")
     if not head.endswith(b"\r\n\r\n") or head.count(b"\r\n\r\n") != 1:
         raise TheirError("proxy-failed", "bytes behind its answer")
 

@@ -298,6 +298,8 @@ class RobotsState(Struct, frozen=True):
     """unreachable so many times in a row"""
     since: float = 0.0
     """unreachable since (monotonic seconds)"""
+    detail: str = ""
+    """with `kind`: how robots.txt could not be read"""
 
     def refusal(self, url: str) -> str:
         """Return the failure class with which `url` is refused, empty if it may be read."""
@@ -312,7 +314,7 @@ NO_RULES = RobotsState(EVERYTHING, math.inf)
 """what holds for a hop and for what is sent: rules are for pages"""
 
 
-_NO_CONNECTION = ("dns-", "connect-", "tls", "blocked-", "only-net")
+_NO_CONNECTION = ("dns-", "connect-", "proxy-", "tls", "blocked-", "only-net")
 _UNAVAILABLE = ("redirect-bad", "redirect-loop")
 _READ = ("", "not-readable")
 """not-readable: a 2xx that a page would be refused for (text/plain) is what a robots.txt is made of"""
@@ -344,8 +346,9 @@ def _unreachable(answer: Answer, before: RobotsState | None, now: float) -> Robo
         failures, since = before.failures + 1, before.since
     if now - since >= UNREACHABLE_DAYS * DAY:
         kind = ""
-    wait = max(min(_RETRY_FIRST * 2.0 ** min(failures - 1, 32), _RETRY_CAP), min(answer.retry_after, DAY))
-    return RobotsState(_rules(before), now + wait, kind, failures, since)
+    longest = min(_RETRY_CAP, policy(kind).longest) if kind else _RETRY_CAP
+    wait = max(min(_RETRY_FIRST * 2.0 ** min(failures - 1, 32), longest), min(answer.retry_after, DAY))
+    return RobotsState(_rules(before), now + wait, kind, failures, since, answer.detail)
 
 
 def _rules(before: RobotsState | None) -> Robots:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import fcntl
 import hashlib
 import io
@@ -20,7 +21,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +43,8 @@ FIELDS = "application/warc-fields"
 """media type of what warcinfo and metadata records say"""
 GZIP = 31
 """window bits of zlib that make a gzip member"""
+GONE = ".gone"
+"""ending of the file beside an index that has the places of lines to be left out: a number a line"""
 _HEAD = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/[0-9.]+ +([0-9]{3})")
 _MIME = re.compile(rb"(?im)^content-type: *([^\s;]+)")
@@ -168,6 +171,10 @@ class WarcFiles:
     facts: Mapping[str, str] = field(default_factory=dict)
     _open: WarcFile | None = None
     _number: int = 0
+    _device: int = 0
+
+    def __post_init__(self) -> None:
+        self._device = device_of(self.directory)
 
     def write(self, answer: HttpAnswer, earlier: Earlier | None = None) -> Written:
         """Write an answer (a revisit where an earlier record has its payload) and its request."""
@@ -244,6 +251,7 @@ class WarcFiles:
         return self._open
 
     def _begin(self, time: float) -> WarcFile:
+        check_device(self.directory, self._device)
         self._number += 1
         moment = datetime.fromtimestamp(time, UTC).strftime("%Y%m%d%H%M%S%f")[:17]
         name = f"{self.crawl}-{self.node}-{moment}-{os.getpid()}-{self._number:05d}"
@@ -361,20 +369,60 @@ def warc_of(index: Path) -> Path:
     return index.with_name(index.name.removesuffix(".part").removesuffix(".cdxj") + ".warc.gz")
 
 
+def device_of(directory: Path) -> int:
+    """The number of the file system that a directory lies on; 0 where it is not there."""
+    try:
+        return directory.stat().st_dev
+    except OSError:
+        return 0
+
+
+def check_device(directory: Path, device: int) -> None:
+    """OSError: the disk of the directory was unmounted, or another one took its place: what was written there would be
+    lost from sight when it is back."""
+    if device and directory.stat().st_dev != device:
+        raise OSError(errno.ENODEV, "its disk was unmounted, or another one is there; restart if that is meant")
+
+
 def seal(path: Path) -> None:
     """Sort the index of a file that is whole. OSError: there is no room; all stays as it is."""
     final = path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj")
     part = final.with_name(final.name + ".part")
-    lines = sorted(part.read_bytes().splitlines(keepends=True))
+    _write_index(final, sorted(part.read_bytes().splitlines(keepends=True)))
+    part.unlink()
+    _sync(path.parent)
+
+
+def drop_lines(path: Path, places: Iterable[int]) -> None:
+    """Take the records that begin at these bytes of a file out of its index; where the file is being written, once it
+    is closed: their places wait in a file beside. OSError: there is no room for that."""
+    final = path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj")
+    with final.with_name(final.name + GONE).open("a") as file:
+        file.writelines(f"{place}\n" for place in places)
+    if final.exists():  # else `seal` reads it
+        _write_index(final, final.read_bytes().splitlines(keepends=True))
+
+
+def _write_index(final: Path, lines: Sequence[bytes]) -> None:
+    """Write an index without the lines whose places wait beside it. OSError: there is no room; all stays."""
+    beside = final.with_name(final.name + GONE)
+    try:
+        gone = {int(place) for place in beside.read_text().split()}
+    except FileNotFoundError:
+        gone = set()
     fresh = final.with_name(final.name + ".new")
     try:
         with fresh.open("wb") as file:
-            file.write(b"".join(lines))
+            file.writelines(line for line in lines if not gone or _place_of(line) not in gone)
             file.flush()
             os.fsync(file.fileno())
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
     fresh.rename(final)
-    part.unlink()
-    _sync(path.parent)
+    beside.unlink(missing_ok=True)
+
+
+def _place_of(line: bytes) -> int:
+    """The first byte of the record that a line leads to."""
+    return int(json.loads(line.split(b" ", 2)[2])["offset"])

@@ -37,7 +37,7 @@ from xyro.plugins.contents.page_standing import PageStanding, write_standings
 from xyro.plugins.contents.retention import Retention
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
-from xyro.warc_files import WarcFiles
+from xyro.warc_files import WarcFiles, check_device, device_of
 from xyro.warc_mending import mend
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import HOME, PageId, join, owner_of
@@ -104,6 +104,7 @@ class ContentsWriter:
         self._frontier = frontier
         self._number = frontier.partition.number
         self._directory = Path(options.directory)
+        self._device = device_of(self._directory)
         self._bytes = options.bytes_signature
         self._versions = settings.store.versions, settings.store.version_days
         self._waiting: dict[tuple[PageId, int], ReadNote] = {}
@@ -152,6 +153,7 @@ class ContentsWriter:
     def _look(self) -> None:
         """See whether the disk takes something; where it does again, finish the files that it had no room for."""
         try:
+            check_device(self._directory, self._device)
             with tempfile.TemporaryFile(dir=self._directory) as file:
                 reserve(file.fileno(), PROBE)
         except OSError as error:
@@ -284,6 +286,7 @@ class ContentsWriter:
                     self._metadata.write_metadata(note.url, note.started, note.contents.record.record, facts)
                     note.described = True
             self._metadata.sync()
+        check_device(self._directory, self._device)
         index = self._index.open()
         texts = TextVersions(index, *self._versions)
         index.execute("BEGIN IMMEDIATE")
@@ -325,6 +328,19 @@ class ContentsWriter:
                 (note.page, note.started, record.file, record.first, record.length, record.revisit, note.status,
                  note.mime, record.payload, record.date, record.signature),
             )  # fmt: skip
+        if note.contents.validators:
+            self._insert_validators(index, note)
+
+    def _insert_validators(self, index: sqlite3.Connection, note: ReadNote) -> None:
+        """The validators that the page has from now on, and which record has the body that they are of."""
+        record, time = note.contents.record, note.started
+        if record is not None and record.revisit:
+            found = index.execute(
+                "SELECT max(time) FROM records WHERE page = ? AND payload = ? AND NOT revisit AND time <= ?",
+                (note.page, record.payload, note.started),
+            ).fetchone()
+            time = found[0] if found[0] is not None else time
+        index.execute("INSERT OR REPLACE INTO validators VALUES (?, ?, ?)", (note.page, note.contents.validators, time))
 
     def _close(self) -> None:
         """The last commit group is on disk, no reader runs any more."""

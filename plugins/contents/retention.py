@@ -3,8 +3,9 @@
 The worth of a text or an answer is the importance of its page, divided by one more than the changes since: those that
 are known (later versions), and those to be expected of the newest one (change rate x age). So old versions of pages
 that matter little go first, and what is fresh of pages that matter stays longest. Texts go one by one; WARC files
-whole, once they are closed, the one of least worth a byte first, with their index. An answer whose file went is kept
-whole again when it is read next.
+whole, once they are closed, the one of least worth a byte first, with their index. Revisits that refer to an answer
+whose file went leave both indexes with it: replay would find nothing behind them. The page's next read brings it whole
+(xyro/page_archive.py), and is kept so.
 
 All that lies in the directory counts: WARC files, their indexes, and index.sqlite with its log (index.sqlite-wal), but
 for pages of it that are free. Those are given back to the disk, or, in the index of an older Xyro, used again.
@@ -14,12 +15,13 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from xyro.contents_index import NAME, WAIT
 from xyro.plugins.contents.text_versions import TextVersions
+from xyro.warc_files import drop_lines
 from xyro.wire.ids import PageId
 
 SLACK = 0.95
@@ -39,6 +41,11 @@ SELECT file, sum(length * importance / (1.0
            AND NOT newer.revisit)
         + rate * max(? - checked, 0) / 86400.0)) / sum(length) AS worth
 FROM records JOIN pages ON pages.page = records.page GROUP BY file ORDER BY worth"""
+
+_DANGLING = """
+SELECT file, first, time FROM records AS again WHERE page = ? AND revisit AND NOT EXISTS (
+    SELECT 1 FROM records AS body WHERE body.page = again.page AND body.payload = again.payload
+        AND NOT body.revisit AND body.time <= again.time)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +143,22 @@ class Retention:
         """The index first: it never names what is gone."""
         (count,) = self._index.execute("SELECT count(*) FROM records WHERE file = ?", (file,)).fetchone()
         with self._transaction():
+            pages = self._index.execute("SELECT DISTINCT page FROM records WHERE file = ? AND NOT revisit", (file,))
+            bereft = [page for (page,) in pages]
             self._index.execute("DELETE FROM records WHERE file = ?", (file,))
-            self._count(count)
+            self._count(count + self._drop_revisits(bereft))
         self._unlink(self._directory / file)
+
+    def _drop_revisits(self, pages: Sequence[int]) -> int:
+        """Drop revisits of these pages that refer to no answer which is left; how many."""
+        gone: dict[str, list[int]] = {}
+        for page in pages:
+            for file, first, time in self._index.execute(_DANGLING, (page,)).fetchall():
+                gone.setdefault(file, []).append(first)
+                self._index.execute("DELETE FROM records WHERE page = ? AND time = ?", (page, time))
+        for file, places in gone.items():
+            drop_lines(self._directory / file, places)
+        return sum(map(len, gone.values()))
 
     def _drop_texts(self, texts: list[Candidate]) -> None:
         with self._transaction():
@@ -156,7 +176,8 @@ class Retention:
                 self._unlink(path)
 
     def _unlink(self, path: Path) -> None:
-        path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj").unlink(missing_ok=True)
+        for end in (".cdxj", ".cdxj.gone"):
+            path.with_name(path.name.removesuffix(".warc.gz") + end).unlink(missing_ok=True)
         path.unlink(missing_ok=True)
 
     def _count(self, number: int) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from xyro.frontier.scope import BESIDE
 from xyro.metadata import rows
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, State
@@ -115,7 +116,7 @@ class Promises:
         A trusted host's pages are ordered (`settled`, in this very turn); of others the next read is hastened.
         """
         self._register()
-        pages = local_pages(self.frontier.pages.resolve(urls, [0] * len(urls)))
+        pages = local_pages(self.frontier.pages.resolve(urls, [BESIDE] * len(urls)))
         return [(url, why) for url, page in zip(urls, pages, strict=True) if (why := self._take(url, page, claim))]
 
     def _take(self, url: str, page: LocalPage, claim: PublisherClaim) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from xyro.frontier.scope import BESIDE
 from xyro.plugins.publish.promises import PublisherClaim
 from xyro.plugins.publish.publish_messages import Publish
 from xyro.refresh.allowance import Allowance
@@ -44,7 +45,7 @@ class Publishing:
     def readable(self, urls: Iterable[str]) -> tuple[list[str], Refused]:
         """Canonical URLs that this crawl would read, and (URL, why) of the others."""
         accepted, refused = sort_seeds(urls, self.services.scope)
-        outside = {url: reason for url in accepted if (reason := self.services.scope.why_out(url, 0))}
+        outside = {url: reason for url in accepted if (reason := self.services.scope.why_out(url, BESIDE))}
         return [url for url in accepted if url not in outside], [*refused, *outside.items()]
 
     async def sift(self, urls: Sequence[str]) -> tuple[list[str], Refused]:

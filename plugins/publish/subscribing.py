@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from xyro.frontier.scope import BESIDE
 from xyro.frontier.targets import is_pattern
 from xyro.metadata import rows
 from xyro.plugins.publish.publication_rows import described, made
@@ -42,7 +43,9 @@ class Subscribing:
     def _check(self, row: SubscriptionRow) -> None:
         """Would the crawl read it, and may the notice be told?"""
         scope = self.services.scope
-        if not is_pattern(row.target) and (reason := scope.why_refused(row.target) or scope.why_out(row.target, 0)):
+        if not is_pattern(row.target) and (
+            reason := scope.why_refused(row.target) or scope.why_out(row.target, BESIDE)
+        ):
             raise InputError(f"{row.target}: {reason}: it would never be read; `xyro submit` widens the scope")
         if row.url and (reason := why_refused(row.url, scope)):
             raise InputError(f"--notify {row.url}: {reason}")

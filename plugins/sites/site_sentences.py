@@ -1,11 +1,12 @@
-"""Explains for `xyro why` how a page's host is asked: by which entry of [[sites]], and what that sets."""
+"""Explains for `xyro why` how a page's host is asked: by which entry of [[sites]], what it sets, by which proxy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from xyro.configs.schema import SiteTable
+from xyro.configs.schema import Settings, SiteTable
+from xyro.plugins.sites.proxy_failures import proxy_url
 from xyro.wire.durations import duration_text
 from xyro.wire.ids import LocalPage
 from xyro.wire.urls import fits
@@ -17,20 +18,27 @@ if TYPE_CHECKING:
 class SiteSentences:
     """Of one partition; registers with its hooks."""
 
-    def __init__(self, frontier: Frontier, sites: tuple[SiteTable, ...]) -> None:
+    def __init__(self, frontier: Frontier, settings: Settings) -> None:
         self._partition = frontier.partition
-        self._sites = sites
+        self._settings = settings
         frontier.hooks.why.append(self.why)
 
     def why(self, page: LocalPage, now: float) -> list[str]:
-        """The sentence of the first entry that fits the page's host."""
+        """The sentence of the first entry that fits the page's host, and that of a proxy which holds for all hosts."""
         hosts = self._partition.hosts
         name = hosts.names[self._partition.hosts_of[page]]
-        for number, site in enumerate(self._sites, start=1):
+        return [*self._entry(name), *self._proxy(name)]
+
+    def _entry(self, name: str) -> Iterator[str]:
+        for number, site in enumerate(self._settings.sites, start=1):
             if fits(name, site.host):
                 phrases = "; ".join(_parts(site)) or "nothing of its own"
-                return [f"[[sites]] number {number} ({site.host}) holds for its host: {phrases}."]
-        return []
+                yield f"[[sites]] number {number} ({site.host}) holds for its host: {phrases}."
+                return
+
+    def _proxy(self, name: str) -> Iterator[str]:
+        if (proxy := proxy_url(self._settings, name)) and proxy == self._settings.fetch.proxy:
+            yield f"[fetch] has it read through the proxy {proxy}."
 
 
 def _parts(site: SiteTable) -> Iterator[str]:

@@ -60,7 +60,7 @@ from xyro.service.cluster.transport import ClusterBus
 from xyro.service.node import backup, http_json
 from xyro.service.node.admission import Admission
 from xyro.service.node.long_views import LongViews, stream_parts
-from xyro.service.node.seeds import sort_seeds
+from xyro.service.node.seeds import sort_seeds, why_unread
 from xyro.service.node.slicing import unhurried
 from xyro.service.node.status import running
 from xyro.service.views.audit import PartitionAudit, audit, audit_part
@@ -340,9 +340,9 @@ class HttpApi:
         if body.get("priority", "ordered") != "ordered":
             raise InputError("submit: the priority is ordered")
         wanted, refused = await self._hand_over(urls)
-        why_out = self.node.scope.why_out
-        reasons = {url: reason async for url in unhurried(wanted) if (reason := why_out(url, 0))}
-        outside = [(url, f"{reason}: known, but not to be read") for url, reason in reasons.items()]
+        scope = self.node.scope
+        reasons = {url: reason async for url in unhurried(wanted) if (reason := why_unread(url, scope))}
+        outside = [(url, f"known, but not to be read: {reason}") for url, reason in reasons.items()]
         refusals = [{"url": url, "why": reason} for url, reason in (*refused, *outside)]
         return http_json.answer({"accepted": len(wanted) - len(outside), "refused": refusals})
 

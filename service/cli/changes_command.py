@@ -41,7 +41,7 @@ def changes(place: CrawlPlace, follow: bool, since: str, where: str) -> None:
 
     change_filter(where)  # refused before anything is opened
     if not follow:
-        remote = place.find_running()
+        remote = place.find()
         for line in _of_running(remote, since, where) if remote else _stopped(place.directory, since, where):
             click.echo(json.dumps(line))
         return
@@ -55,7 +55,7 @@ def _of_running(remote: Remote | ClusterRemote, since: str, where: str, follow: 
 
 def _followed(place: CrawlPlace, since: str, where: str) -> Iterator[dict[str, Any]]:
     """The lines of whichever process works on the directory, or of the cluster, until interrupted."""
-    if place.find_running() is None:
+    if place.find() is None:
         for line in _until_started(place, since, where):
             since = line["cursor"]
             yield line
@@ -75,7 +75,7 @@ def _until_started(place: CrawlPlace, since: str, where: str) -> list[dict[str, 
     try:
         return _stopped(place.directory, since, where)
     except InputError:
-        if place.find_running() is None:
+        if place.find() is None:
             raise
         return []
 

@@ -73,6 +73,7 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     if ended.fruitless or (ended.report["errors"] and not ended.report["pages_read"]):
         ask = f"`xyro why URL --data {directory}`"
         subject = "no seed gave a page" if ended.fruitless else "nothing could be read"
+        subject += "".join(f"; the proxy {proxy} failed" for proxy in ended.report["proxies"])
         tell(f"{subject}; {ask} says why", err=True)
     tell_end(ended.report, ended.best, as_json)
     sys.exit(1 if ended.refused or ended.report["unstored"] else FRUITLESS if ended.fruitless else 0)

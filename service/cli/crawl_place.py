@@ -36,14 +36,9 @@ class CrawlPlace:
         """The data directory, where it is not a cluster."""
         return directory_of(self.data)
 
-    def find(self) -> Remote | ClusterRemote | None:
-        """The process or the cluster that answers; None: the directory's crawl does not run."""
-        from xyro.service.node.run_file import Remote
-
-        return self.cluster() or Remote.find(self.directory)
-
-    def find_running(self, wait: float | None = None) -> Remote | ClusterRemote | None:
-        """The same; a process that starts is waited for."""
+    def find(self, wait: float | None = None) -> Remote | ClusterRemote | None:
+        """The process or the cluster that answers; None: the directory's crawl does not run. A process that starts is
+        waited for."""
         return self.cluster() or find_running(self.directory, wait)
 
     def daemon(self, wait: float | None = None) -> Remote | ClusterRemote:

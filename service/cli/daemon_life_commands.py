@@ -19,6 +19,10 @@ from xyro.wire.errors import InputError, MachineError
 PATIENCE = 60.0
 """seconds that a process is waited for that was asked to stop"""
 TICK = 0.1
+_OF_CLUSTER = (
+    "; XYRO_CLUSTER__JOIN names a cluster, whose nodes are stopped one by one, each on its machine: name the directory "
+    "of one with --data"
+)
 
 
 @click.command(short_help="Stop the process on the data directory, in order.")
@@ -27,14 +31,16 @@ TICK = 0.1
 def stop(data: Path | None, wait: float) -> None:
     """Stop the process that works on the data directory, in order.
 
-    Reads under way are finished and committed, as with Ctrl-C. Returns when the process has ended.
+    Reads under way are finished and committed, as with Ctrl-C. Returns when the process has ended. Of a cluster it
+    stops the one node whose directory this is.
     """
     from xyro.service.node.run_file import alive
     from xyro.wire.clock import SystemClock
 
     directory, clock = directory_of(data), SystemClock()
     if (remote := find_running(directory)) is None:
-        raise InputError(f"{directory}: no process works on it: there is nothing to stop")
+        joined = _OF_CLUSTER if os.environ.get("XYRO_CLUSTER__JOIN") else ""
+        raise InputError(f"{directory}: no process works on it: there is nothing to stop{joined}")
     try:
         os.kill(remote.pid, signal.SIGTERM)
     except PermissionError as error:

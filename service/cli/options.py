@@ -81,7 +81,7 @@ crawling = _options(
         "--include",
         multiple=True,
         metavar="PATTERN",
-        help="Read only URLs that match (* and ?); may be repeated.",
+        help="Read only URLs that match (* and ?), and the seeds; may be repeated.",
     ),
     click.option("--exclude", multiple=True, metavar="PATTERN", help="Read no URL that matches; may be repeated."),
     click.option(

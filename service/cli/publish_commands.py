@@ -69,7 +69,7 @@ def subscribe(target: str, every: str, notify: str, place: CrawlPlace, wait: flo
     from xyro.wire.durations import seconds
 
     span = seconds(every, "--every")
-    if (remote := place.find_running(wait)) is not None:
+    if (remote := place.find(wait)) is not None:
         number = remote.post("/subscriptions", {"target": target, "every": span, "notify": notify})["id"]
     else:
         number = _subscribe_stopped(place.directory, target, span, notify)
@@ -83,9 +83,7 @@ def subscriptions(place: CrawlPlace, as_json: bool) -> None:
     """List the subscriptions: their pages, their subscribers, and the next notice."""
     from xyro.wire.durations import span
 
-    listed = (
-        remote.get("/subscriptions")["subscriptions"] if (remote := place.find_running()) else _stopped(place.directory)
-    )
+    listed = remote.get("/subscriptions")["subscriptions"] if (remote := place.find()) else _stopped(place.directory)
     if as_json:
         click.echo(json.dumps(listed))
         return
@@ -105,7 +103,7 @@ def subscriptions(place: CrawlPlace, as_json: bool) -> None:
 @with_place
 def unsubscribe(number: int, place: CrawlPlace) -> None:
     """End a subscription."""
-    if (remote := place.find_running()) is not None:
+    if (remote := place.find()) is not None:
         found = remote.post("/unsubscribe", {"id": number})["known"]
     else:
         found = _unsubscribe_stopped(place.directory, number)

@@ -37,10 +37,10 @@ from xyro.service.node.node import Bounds, Node
 from xyro.service.node.progress import offer, show
 from xyro.service.node.reader_factory import check_options
 from xyro.service.node.reload import reload
-from xyro.service.node.seeds import failed_seeds, why_refused
+from xyro.service.node.seeds import failed_seeds, why_unread
 from xyro.service.node.services import NO_PLUGINS, PluginSet
 from xyro.wire.errors import InputError
-from xyro.wire.text import counted
+from xyro.wire.text import counted, printable
 from xyro.wire.urls import canonical
 
 SEEDS_AT_ONCE = 5_000
@@ -208,7 +208,7 @@ class _Life:
         for first in range(0, len(self.seeds), SEEDS_AT_ONCE):
             await node.sow(self.seeds[first : first + SEEDS_AT_ONCE])
         for url in self.seeds:
-            if reason := why_refused(url, node.scope) or node.scope.why_out(url, 0):
+            if reason := why_unread(url, node.scope):
                 ended.refused.append((url, reason))
 
     async def _failed_seeds(self, node: Node) -> list[tuple[str, str]]:
@@ -327,6 +327,7 @@ def closing_report(node: Node, reason: str) -> dict[str, Any]:
         "reads_total": node.reads_total,
         "ended": reason,
         "unstored": dict(node.services.unstored),
+        "proxies": node.services.failed_proxies,
     }
 
 
@@ -338,6 +339,10 @@ def sentence(report: dict[str, Any]) -> str:
         f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']}). Errors: {errors}."
         + (f" Out of scope: {report['out_of_scope']:,}." if report["out_of_scope"] else "")
         + (f" Seeds that failed: {_named(report['failed_seeds'])}." if report["failed_seeds"] else "")
+        + "".join(
+            f" The proxy {proxy} failed ({printable(row['error'], 200)})."
+            for proxy, row in report.get("proxies", {}).items()
+        )
         + "".join(
             f" Contents of {counted(count, 'answer')} could not be stored ([keep]): {failure}; free or mend the disk: "
             "what is missing is stored as pages are read again."

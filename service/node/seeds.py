@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from xyro.frontier.scope import Scope
+from xyro.frontier.scope import SEED, Scope
 from xyro.metadata.states import State
 from xyro.wire.errors import InputError
 from xyro.wire.ids import local_page, owner_of
@@ -57,6 +57,17 @@ def failed_seeds(views: Views, seeds: Sequence[str]) -> list[tuple[str, str]]:
         if view.state[page] in _FAILED:
             found.append((url, view.row(page).error or _WORDS.get(State(int(view.state[page])), "failed")))
     return found
+
+
+def why_unread(url: str, scope: Scope) -> str:
+    """Return the reason why a canonical URL is not read although somebody hands it in, '' where it is."""
+    reason = why_refused(url, scope) or scope.why_out(url, SEED)
+    if reason == "excluded":
+        pattern = scope.excluding_pattern(url)
+        return f'excluded: exclude pattern "{pattern}" fits it; no URL that such a pattern fits is read, a seed neither'
+    if reason == "suffix":
+        return "suffix: [crawl] skip_suffixes has what it ends in"
+    return reason
 
 
 def why_refused(url: str, scope: Scope) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
@@ -51,6 +51,8 @@ class Services(Struct, eq=False):
     """called before each commit group is written, in its writer's thread: what they write is on disk before it"""
     closers: list[Callable[[], None]] = field(default_factory=list)
     """called once the last commit group is on disk and the readers are closed"""
+    failed_proxies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """proxies that lead nowhere now, by URL: {"failures", "error"}"""
     unstored: Counter[str] = field(default_factory=Counter)
     """answers of this run of which something could not be stored as [keep] asks, by what failed"""
 

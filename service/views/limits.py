@@ -3,7 +3,7 @@
 `xyro status` prints it first, and the dashboard shows it on top. Each finding has a kind, one of
 
     speed      stopped, starting, disk, cpu, connections, politeness, left-alone, bandwidth, queue, sites
-    wrong      node, disk, contents, clock, sink, reader, name-server, certificate, challenged, paused, blocked,
+    wrong      node, disk, contents, clock, sink, reader, proxy, name-server, certificate, challenged, paused, blocked,
                failing, failures, trap, farm, bandwidth
 
 and a sentence that says what to do where something can be done. Nothing is computed here but what the fields say.
@@ -117,6 +117,10 @@ def _of_this_machine(status: Status) -> Iterator[tuple[str, str]]:
         times = f"{counted(ended, 'time')}, " if ended else ""
         yield "reader", f"Reader processes ended: {times}{counted(lost, 'read')} lost in ten minutes; the log says why."
 
+    for proxy, row in work.get("proxies", {}).items():
+        pages = f"{counted(row['failures'], 'read')} failed; once it answers, they follow within five minutes"
+        yield "proxy", f"The proxy {proxy} fails ({row['error']}): {pages}."
+
 
 def _of_contents(contents: Status) -> Iterator[tuple[str, str]]:
     if paused := contents.get("paused"):
@@ -168,7 +172,7 @@ def _of_errors(status: Status) -> Iterator[tuple[str, str]]:
         if count := sum(recent.get(name, 0) for name in classes):
             page = next((pages[name] for name in classes if name in pages), "")
             yield kind, text.format(count=counted(count, "failure"), example=f", such as {page}" if page else "")
-    failed = {name: count for name, count in recent.items() if name not in _ORDINARY}
+    failed = {name: count for name, count in recent.items() if name not in (*_ORDINARY, "proxy-failed")}
     unanswered = sum(count for name, count in failed.items() if not name.startswith("http-"))
     tried = status.get("recent_reads", 0) + unanswered
     if tried and sum(failed.values()) >= MOSTLY * tried:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xyro.frontier.scope import BESIDE
 from xyro.metadata.states import LEASED, WANTED, State
 from xyro.service.views.cash_sources import giver_sentences
 from xyro.service.views.claim_evidence import evidence_sentences
@@ -49,7 +50,7 @@ def _unknown(views: Views, url: str) -> list[str]:
         if (parent := shown_by(view.frontier, url)) is not None:
             sentences = [f"A link of {parent} to it waits: `xyro why` of that page says for what."]
     scope = views.scope
-    if reason := scope.why_refused(url) or scope.why_out(url, 0):
+    if reason := scope.why_refused(url) or scope.why_out(url, BESIDE):
         sentences.append(f"If a link to it were found, it would not be read: {_RULES.get(reason, reason)}.")
     return sentences
 
@@ -58,12 +59,14 @@ _RULES = {
     "out-of-scope": "its host is not among the seeds' (scope)",
     "suffix": "its suffix is one of skip_suffixes: not worth reading",
     "too-deep": "it is deeper than max_depth",
-    "excluded": "an exclude rule matches it",
-    "not-included": "no include rule matches it",
+    "excluded": "an exclude pattern fits it",
+    "not-included": "no include pattern fits it",
     "only-net": "--only-net allows only other networks",
     "blocked-address": "its address is never contacted (private or reserved)",
     "blocked-port": "its port is not among those that may be contacted",
 }
+
+_PROXY = " The proxy that the settings name for its host could not be reached, refused, or did not answer."
 
 
 def _evidence(view: View, page: LocalPage) -> list[str]:
@@ -98,7 +101,8 @@ def _state(view: View, page: LocalPage) -> str:
             return f"It was read last at {stamp(row.last_read)} (HTTP {row.status}).{_fault(row.fault)}{refused}"
         case State.ERROR:
             again = stamp(int(view.due[page]))
-            return f"Its last read failed for now ({row.error}); it is tried again at {again}."
+            proxy = _PROXY if row.error == "proxy-failed" else ""
+            return f"Its last read failed for now ({row.error}); it is tried again at {again}.{proxy}"
         case State.FAILED:
             return f"Its last read failed for good ({row.error})."
         case State.DEAD:

@@ -11,9 +11,10 @@ from tests.frontier.rig import Crawl, in_memory_partition, url
 from tests.frontier.test_bandwidth import Web, assert_exact, reborn
 from tests.frontier.test_deadlines import edit
 from xyro.configs.schema import CrawlSettings as CrawlSettings
-from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
+from xyro.configs.schema import RefreshSettings, Settings, SiteTable, StoreSettings
 from xyro.frontier.bandwidth import DAY, Interval
 from xyro.frontier.due_queue import DEBT, LEAST_BURST, SLACK, Governor
+from xyro.frontier.revisit_dates import time_unit
 from xyro.metadata.states import HASTENED
 from xyro.refresh.ahead import Ahead
 
@@ -194,3 +195,23 @@ def test_a_governor_owes_only_below_nothing():
     governor = Governor()
     governor.credit = 3.0
     assert governor.debt == 0.0
+
+
+def test_a_short_promise_is_kept_to_a_tenth_also_one_that_is_made_while_it_runs():
+    often = {"bandwidth": "20/s", "min_interval": 0.0, "least_chance": 0.9}
+    crawl = crawl_of(places=64, max_interval=3_000.0, **often)
+    read_for(crawl, 100.0 / DAY)
+    refresh = msgspec.structs.replace(crawl.settings.refresh, max_interval=30.0)
+    crawl.frontier.scheduler.reconfigure(msgspec.structs.replace(crawl.settings, refresh=refresh))
+    read_for(crawl, 60.0 / DAY)
+    reads = read_for(crawl, 330.0 / DAY)
+    assert set(reads) == {*SLOW, *FAST} and min(reads.values()) >= 9, "each page within 33 seconds"
+
+
+def test_the_time_unit_is_a_tenth_of_the_least_promise():
+    settings = Settings(refresh=RefreshSettings(time_unit=60))
+    assert time_unit(settings) == 60
+    for seconds, unit in ((30.0, 3), (2.0, 1), (6_000.0, 60)):
+        sites = (SiteTable(host="a.test"), SiteTable(host="b.test", max_interval=seconds))
+        assert time_unit(msgspec.structs.replace(settings, sites=sites)) == unit
+    assert time_unit(Settings(refresh=RefreshSettings(max_interval=100.0))) == 10

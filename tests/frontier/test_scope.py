@@ -343,3 +343,13 @@ def test_a_hint_is_not_a_read():
     wide = restarted(narrow, scope="any")
     wide.turn()
     assert wide.state(url(0, 1)) is State.UNREAD and wide.audit()["ok"]
+
+
+def test_a_seed_is_read_whatever_include_says_but_not_what_exclude_fits():
+    rules = scope(scope="any", include=("*/docs/*",), exclude=("*/x*", "*/private/*"))
+    assert (rules.why_out("http://a/", 0), rules.why_out("http://a/", 1)) == ("", "not-included")
+    assert rules.why_out("http://a/private/", 0) == "excluded"
+    assert rules.excluding_pattern("http://a/private/") == "*/private/*" and not rules.excluding_pattern("http://a/")
+    of_rule = scope(scope="any", rules=[{"host": "a.example", "include": ("*/docs/*",), "exclude": ("*/y",)}])
+    assert (of_rule.why_out("http://a.example/", 0), of_rule.why_out("http://a.example/", 1)) == ("", "not-included")
+    assert of_rule.excluding_pattern("http://a.example/y") == "*/y"

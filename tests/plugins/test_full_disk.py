@@ -144,3 +144,43 @@ def test_mending_passes_over_what_has_a_writer(tmp_path):
     assert mend(tmp_path, wait=False) == [] and len(list(tmp_path.glob("*.part"))) == 1
     archive.close()
     assert not list(tmp_path.glob("*.part"))
+
+
+READ_ONLY = "Read-only file system"
+
+
+def test_a_disk_that_can_only_be_read_is_told_as_a_full_one(tmp_path, disk):
+    """From the start, and from the middle of a crawl on; with room again the missing is stored."""
+    data, keep = tmp_path / "data", {"XYRO_KEEP__DIRECTORY": str(disk)}
+    remount = ("mount", "-o", "remount,size=64m,{}", str(disk))
+    with running(pages=60, hosts=4, seed=3, rate_median=0.0) as web:
+        crawl = ("crawl", web.entry, *LOOPBACK, "--data", data, "--text", "--warc")
+        subprocess.run([word.format("ro") for word in remount], check=True)
+        done = process(*crawl, "--max-pages", "30", **keep)
+        assert done.returncode == 1 and "30 pages read" in done.stdout, done.stderr
+        assert f"Contents of 30 answers could not be stored ([keep]): {disk}: {READ_ONLY}" in done.stdout
+        assert f"contents: not stored: {disk}: {READ_ONLY}" in done.stderr and "Traceback" not in done.stderr
+        assert xyro("audit", "--data", data).returncode == 0
+        subprocess.run([word.format("rw") for word in remount], check=True)
+        done = process(*crawl, "--max-pages", "20", **keep)
+        assert done.returncode == 0 and "could not be stored" not in done.stdout, done.stdout
+        assert said("status", "--data", data)["contents"]["records"] == 20
+
+
+def test_a_disk_that_is_unmounted_under_a_crawl_is_told_and_nothing_is_written_beneath(tmp_path, disk):
+    data, settings = tmp_path / "data", tmp_path / "keep.toml"
+    settings.write_text(f'[keep]\nwarc = true\ntext = true\ndirectory = "{disk}"\n')
+    with serving({"/": page("T", "It is old.")}) as site:
+        words = ("crawl", site.url + "/", "--refresh", *LOOPBACK, "--config", settings)
+        with started(*words, data=data) as crawl:
+            until(lambda: len(site.statuses) > 3)
+            subprocess.run(["umount", "-l", str(disk)], check=True)
+            until(lambda: "its disk was unmounted" in said("status", "--data", data)["contents"]["paused"])
+            before = len(site.statuses)
+            until(lambda: len(site.statuses) > before)
+            crawl.terminate()
+            out, _ = crawl.communicate()
+            assert crawl.returncode == 1 and "could not be stored ([keep])" in out, out
+        assert list(disk.iterdir()) == [], "the place of the disk stays empty"
+        assert xyro("audit", "--data", data).returncode == 0
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(disk)], check=True)  # the fixture unmounts it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import zlib
@@ -16,7 +17,7 @@ from xyro.packed_text import StoredText
 from xyro.plugins.contents.retention import Retention
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
-from xyro.warc_files import HttpAnswer, WarcFiles
+from xyro.warc_files import Earlier, HttpAnswer, WarcFiles
 
 NOW = 1e9
 DAY = 86_400.0
@@ -136,3 +137,35 @@ def test_a_bound_below_one_file_closes_files_sooner(tmp_path):
     for bound, readers, expected in ((0, 0, 10**9), (8 * 10**7, 0, 10**7), (8 * 10**7, 3, 25 * 10**5), (99, 0, 2**16)):
         settings = load((), {}, {"keep.warc": True, "keep.bytes": bound, "fetch.readers": readers})
         assert archive_of(settings, tmp_path).file_bytes == expected
+
+
+def insert_record(index, page, answer, place, revisit: bool) -> None:
+    index.execute(
+        "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, 200, '', ?, ?, ?)",
+        (page, answer.started, place.file, place.offset, place.length, revisit, place.payload, place.date, b""),
+    )
+
+
+def test_revisits_go_with_the_answer_that_they_refer_to(tmp_path, index):
+    """From both indexes, of closed files and of the one that is being written."""
+    files = WarcFiles(tmp_path, "crawl", "node", 65_536)
+    bodies = {page: b"HTTP/1.1 200 OK\r\n\r\n" + os.urandom(30_000) for page in range(8)}
+    for again in range(5):
+        for page, body in bodies.items():
+            answer = HttpAnswer(f"http://a/{page}", NOW + again * 100 + page, b"GET / HTTP/1.1\r\n\r\n", body, 200)
+            body_of = "SELECT payload, date FROM records WHERE page = ? AND NOT revisit"
+            first = index.execute(body_of, (page,)).fetchone()
+            place = files.write(answer, first and Earlier("unchanged", *first))
+            index.execute("INSERT OR IGNORE INTO pages VALUES (?, ?, ?, 0, ?)", (page, answer.url, 1.0 + page, NOW))
+            insert_record(index, page, answer, place, first is not None)
+        other = HttpAnswer("http://b/", NOW + again * 100 + 50, b"GET / HTTP/1.1\r\n\r\n", os.urandom(66_000), 200)
+        files.write(other)
+    retention = Retention(tmp_path, index, 200_000 + 5 * 66_000)
+    assert retention.sweep(NOW)
+    left = {page for (page,) in index.execute("SELECT DISTINCT page FROM records")}
+    assert 0 < len(left) < 8 and totals(index)["revisits"] == 4 * len(left)
+    files.close()
+    urls = {f"http://a/{page}" for page in left}
+    lines = [json.loads(line.split(" ", 2)[2]) for path in tmp_path.glob("*.cdxj") for line in path.open()]
+    assert {line["url"] for line in lines if line["mime"] == "warc/revisit"} == urls
+    assert not list(tmp_path.glob("*.gone")) and not list(tmp_path.glob("*.part"))

@@ -392,3 +392,30 @@ def test_bounds_that_no_interval_can_keep_are_refused(tmp_path):
     )
     done = xyro("crawl", "http://127.0.0.1:1/", *LOOPBACK, "--config", settings, "--data", tmp_path / "d")
     assert done.returncode == 2 and "min_interval: 7200 is above max_interval, 3600" in done.stderr
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_a_proxy_that_fails_is_named_everywhere(tmp_path, hosts, alive):
+    wiki, other = hosts
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.socket())
+        listening.bind(("127.0.0.1", 0))
+        if alive:  # the connection is made, and nothing is ever said
+            listening.listen()
+        proxy = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        settings = tmp_path / "mine.toml"
+        settings.write_text(f'[[sites]]\nhost = "{wiki.host}"\nproxy = "{proxy}"\n[fetch]\nconnect_timeout = "1s"\n')
+        first, second = f"http://{wiki.host}/", f"http://{other.host}/"
+        lonely, mixed = tmp_path / "lonely", tmp_path / "mixed"
+        done = process("crawl", first, *LOOPBACK, "--data", lonely, "--config", settings, "--max-seconds", "8")
+        assert (done.returncode, "robots" in done.stdout + done.stderr) == (4, False)
+        assert f"no seed gave a page; the proxy {proxy} failed" in done.stderr
+        assert f"warning the proxy {proxy} fails (" in done.stderr
+        assert f"The proxy {proxy} failed (" in done.stdout and f"{first} (proxy-failed)" in done.stdout
+        assert "(proxy-failed); it is tried again at" in (found := xyro("why", first, "--data", lonely).stdout)
+        assert "The proxy that the settings name for its host could not be reached" in found
+        words = ("serve", first, second, *LOOPBACK, "--config", settings)
+        with started(*words, data=mixed):
+            until(lambda: f"! The proxy {proxy} fails (" in xyro("status", "--data", mixed).stdout)
+            assert f"holds for its host: proxy {proxy}." in xyro("why", first, "--data", mixed).stdout
+    assert not any(path == "/" for _, path, _, _ in wiki.seen) and any(path == "/" for _, path, _, _ in other.seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xyro.configs.schema import CrawlSettings
 from xyro.frontier.scope import Scope
-from xyro.service.node.seeds import sort_seeds, why_refused
+from xyro.service.node.seeds import sort_seeds, why_refused, why_unread
 
 GUARD = {"http://10.0.0.1/": "blocked-address", "http://a.example:22/": "blocked-port", "http://b.example/": "only-net"}
 
@@ -40,3 +40,10 @@ def test_a_refusal_without_an_explanation_is_told_as_it_is():
     scope = Scope(CrawlSettings(), refused=lambda url: "another-class")
     assert why_refused("http://a.example/", scope) == "another-class"
     assert why_refused("http://a.example/", Scope(CrawlSettings())) == ""
+
+
+def test_a_seed_that_exclude_fits_is_told_with_the_pattern():
+    scope = Scope(CrawlSettings(scope="any", include=("*/docs/*",), exclude=("*/x*", "*/private/*")))
+    assert why_unread("http://a.example/", scope) == ""
+    assert 'exclude pattern "*/private/*" fits it' in why_unread("http://a.example/private/", scope)
+    assert why_unread("http://a.example/docs/p.JPG", scope).startswith("suffix: ")

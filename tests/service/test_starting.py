@@ -3,7 +3,7 @@
 import subprocess
 import threading
 
-from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, until, xyro
+from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, started, until, xyro
 from xyro.metadata.directories import announced, is_announced, is_locked
 from xyro.metadata.store import Store
 from xyro.service.cli import running_crawl
@@ -20,10 +20,12 @@ def test_a_daemon_that_starts_is_waited_for(tmp_path):
     serving = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
     try:
         until(lambda: is_locked(owner))
+        looks = [xyro(*words, "--data", data) for words in (("status",), ("top",), ("log", "--errors"), ("audit",))]
+        assert [look.returncode for look in looks] == [0] * 4 and "running  yes" in looks[0].stdout, looks
+        assert not looks[0].stderr or "is starting" in looks[0].stderr
         done = xyro("submit", f"{URL}x", "--data", data)
         assert done.returncode == 0, done.stderr
         assert "1 accepted" in done.stdout
-        assert not done.stderr or "is starting" in done.stderr
         made = xyro("subscribe", f"{URL}x", "--every", "1h", "--notify", "true", "--data", data)
         assert made.stdout.strip() == "1", made.stderr
     finally:
@@ -79,3 +81,11 @@ def test_with_wait_one_that_is_yet_to_be_started_is_found(tmp_path):
 
     threading.Timer(0.3, found.set).start()
     assert running_crawl._awaited(data, 30.0, find) == "here"
+
+
+def test_stop_says_what_it_needs_where_the_environment_names_a_cluster(tmp_path):
+    data, cluster = tmp_path / "data", {"XYRO_CLUSTER__JOIN": "nats://127.0.0.1:1"}
+    done = xyro("stop", "--data", data, **cluster)
+    assert done.returncode == 2 and "XYRO_CLUSTER__JOIN names a cluster" in done.stderr and "--data" in done.stderr
+    with started("serve", URL, *LOOPBACK, data=data) as serving:
+        assert xyro("stop", "--data", data, **cluster).stdout == f"process {serving.pid} has ended\n"

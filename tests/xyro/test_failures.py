@@ -99,6 +99,15 @@ def test_robots_unreachable_is_retried_past_thirty_days() -> None:
     assert now > 30 * DAY
 
 
+def test_pages_behind_a_proxy_that_was_dead_for_a_week_follow_within_minutes() -> None:
+    now = 0.0
+    for attempt in range(8_000):
+        final, then = settle("proxy-failed", attempt, now)
+        assert (final, then - now <= 300.0) == (False, True)
+        now = then
+    assert now > 7 * DAY
+
+
 def test_passing_failures_get_a_second_look_within_a_bounded_crawl() -> None:
     for kind in ("disconnect", "http-5xx", "http-429", "first-byte-timeout"):
         assert settle(kind, 0, 0.0)[1] <= 30.0

@@ -426,7 +426,8 @@ async def test_while_robots_txt_cannot_be_had_nothing_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "final"), [("dns-nxdomain", False), ("connect-refused", False), ("blocked-address", True)]
+    ("kind", "final"),
+    [("dns-nxdomain", False), ("connect-refused", False), ("proxy-failed", False), ("blocked-address", True)],
 )
 async def test_a_host_that_cannot_be_reached_at_all_says_why(kind: str, final: bool) -> None:
     async with Bench().running() as bench:

@@ -184,8 +184,22 @@ async def test_a_proxy_that_is_gone_or_mute_costs_no_more_than_a_connection() ->
             assert (await fetcher.fetch(order(server.url + "/good"))).error == "proxy-failed"
         async with accepting(mute) as port, reading(proxy_of=lambda name: Proxy("127.0.0.1", port)) as fetcher:
             answer = await fetcher.fetch(order(server.url + "/good"))
-        assert (answer.error, answer.duration < 2 * QUICK.connect + 0.5) == ("connect-timeout", True)
+        assert (answer.error, answer.duration < 2 * QUICK.connect + 0.5) == ("proxy-failed", True)
         assert server.heads == []
+
+
+async def test_a_proxy_that_answers_about_others_is_not_blamed_for_a_silent_host() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if b":9981 " in await reader.readuntil(b"\r\n\r\n"):
+            await mute(reader, writer)
+        writer.write(b"HTTP/1.1 502 no\r\n\r\n")
+        writer.close()
+
+    async with accepting(serve) as port, reading(proxy_of=lambda name: Proxy("127.0.0.1", port)) as fetcher:
+        silent = asyncio.create_task(fetcher.fetch(order("http://127.0.0.1:9981/")))
+        while not silent.done():
+            assert (await fetcher.fetch(order("http://127.0.0.1:9982/"))).error == "connect-failed"
+        assert (await silent).error == "connect-timeout"
 
 
 async def test_each_host_has_the_proxy_of_its_entry() -> None:

@@ -139,7 +139,7 @@ async def test_another_address_name_or_proxy_resumes_nothing(signed: tuple[Autho
     resolver = Resolver(guard, SystemClock())
     trust = trusting(ca)
     trust.check_hostname = True
-    connector = Connector(guard, resolver, trust, lambda _: chosen[0])
+    connector = Connector(guard, resolver, trust, lambda _: chosen[0], 10.0)
 
     async def ask(address: str) -> bool:
         made = await connector.connect(lambda: Asking(connector), "h", port, [address], "127.0.0.1")
