@@ -230,6 +230,11 @@ def host_of(url: str) -> str:
     return host[: host.rindex(":")]
 
 
+def host_and_port(host: str, port: int) -> str:
+    """HOST:PORT; the host is a name or an address, an IPv6 address comes into brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def fits(name: str, pattern: str) -> bool:
     """Tell whether a host (with its port, if that is not the scheme's own) fits the pattern, such as
     "*.example.org"."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections import deque
 from pathlib import Path
 
 from xyro.wire.clock import Clock
@@ -16,7 +17,7 @@ from xyro.wire.urls import authority
 
 INTERNAL = "internal"
 LINES, WINDOW = 5, 60.0
-"""log lines within so many seconds"""
+"""at most so many log lines within so many seconds, whenever these begin"""
 _ROOT = Path(__file__).resolve().parents[1]
 _log = logging.getLogger("xyro")
 
@@ -41,19 +42,18 @@ class MistakeLog:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._window = -WINDOW
-        """when the current one began"""
-        self._lines = self._omitted = 0
+        self._lines: deque[float] = deque([-WINDOW] * LINES)
+        """when the latest were written"""
+        self._omitted = 0
 
     def note(self, url: str, detail: str) -> None:
         """A read of this URL failed through a mistake of ours."""
         now = self._clock.monotonic()
-        if now - self._window >= WINDOW:
-            self._window, self._lines = now, 0
-        if self._lines >= LINES:
+        if now - self._lines[0] < WINDOW:
             self._omitted += 1
             return
-        self._lines += 1
+        self._lines.append(now)
+        self._lines.popleft()
         omitted, self._omitted = self._omitted, 0
         fields = {"event": "mistake", "url": url, "host": authority(url), "class": INTERNAL, "error": detail}
         more = f"; {omitted} more were not logged" if omitted else ""

@@ -29,7 +29,7 @@ from xyro.site_entries import Proxy
 from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, TheirError
 from xyro.wire.text import short
-from xyro.wire.urls import address_of
+from xyro.wire.urls import address_of, host_and_port
 
 HEAD: Final = 16_384
 """bytes of a proxy's answer"""
@@ -121,7 +121,7 @@ class Tunnels:
         sock = self._guard.operator_socket(address, proxy.port)
         try:
             await loop.sock_connect(sock, (address, proxy.port))
-            place = f"[{target}]:{port}" if ":" in target else f"{target}:{port}"
+            place = host_and_port(target, port)
             login = f"Proxy-Authorization: {proxy.login}\r\n" if proxy.login else ""
             request = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{login}\r\n"
             await loop.sock_sendall(sock, request.encode("latin-1"))

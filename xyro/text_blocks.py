@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
 
@@ -84,24 +85,58 @@ def densest(blocks: list[TextBlock], parts: list[tuple[int, int]]) -> list[TextB
             len(block.text) if is_whole else 0 for block, is_whole in zip(blocks, whole, strict=True)
         ),
     ]
+    sections: Sections | None = None
     for first, end in parts:
-        if sums[end] - sums[first] >= DENSE * sums[-1] > 0 and not _is_section(blocks, whole, first, end):
+        if sums[end] - sums[first] >= DENSE * sums[-1] > 0:
+            sections = sections or Sections(blocks, whole)
+            if sections.has_beside(first, end):
+                continue
             begin = min(_outline(blocks, first), next((n for n in range(first) if whole[n]), first))
             return blocks[begin : len(blocks) if all(whole[end:]) else end]
     return blocks
 
 
-def _is_section(blocks: list[TextBlock], whole: list[bool], first: int, end: int) -> bool:
-    """Tell whether there is whole text under a heading of the same level outside of a part."""
-    levels = {block.kind for block in blocks[max(first - 1, 0) : end]} & HEADINGS.keys()
-    beside = False
-    for number in itertools.chain(range(first), range(end, len(blocks))):
-        kind = blocks[number].kind
-        if kind in HEADINGS:
-            beside = kind in levels
-        elif beside and whole[number]:
-            return True
-    return False
+class Sections:
+    """Levels of headings with whole text under them, before and behind each block: many parts cost one pass."""
+
+    def __init__(self, blocks: list[TextBlock], whole: list[bool]) -> None:
+        self._places: dict[str, list[int]] = {}
+        """level -> numbers of its headings"""
+        level, levels = "", frozenset[str]()
+        self._before = [(level, levels)]
+        """the last heading, and the levels with text among the blocks before"""
+        for number, (block, is_whole) in enumerate(zip(blocks, whole, strict=True)):
+            if block.kind in HEADINGS:
+                level = block.kind
+                self._places.setdefault(level, []).append(number)
+            elif is_whole and level and level not in levels:
+                levels |= {level}
+            self._before.append((level, levels))
+        is_text, levels = False, frozenset[str]()
+        self._behind = [(is_text, levels)]
+        """whole text before the next heading, and the levels with text among the blocks from here on"""
+        for block, is_whole in zip(reversed(blocks), reversed(whole), strict=True):
+            if block.kind in HEADINGS:
+                if is_text and block.kind not in levels:
+                    levels |= {block.kind}
+                is_text = False
+            else:
+                is_text = is_text or is_whole
+            self._behind.append((is_text, levels))
+        self._behind.reverse()
+
+    def has_beside(self, first: int, end: int) -> bool:
+        """Tell whether there is whole text under a heading of the same level outside of a part."""
+        level, before = self._before[first]
+        is_text, behind = self._behind[end]
+        beside = before | behind | ({level} if is_text else set())
+        return any(self._stands(level, max(first - 1, 0), end) for level in beside if level)
+
+    def _stands(self, level: str, first: int, end: int) -> bool:
+        """Whether there is a heading of this level in a range."""
+        places = self._places[level]
+        number = bisect.bisect_left(places, first)
+        return number < len(places) and places[number] < end
 
 
 def _outline(blocks: list[TextBlock], first: int) -> int:

@@ -72,7 +72,7 @@ from xyro.service.views.site_ranking import SiteRanking, rank_sites, ranked_site
 from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
 from xyro.wire.errors import InputError, XyroError
-from xyro.wire.urls import canonical
+from xyro.wire.urls import canonical, host_and_port
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
@@ -152,7 +152,7 @@ class HttpApi:
         if isinstance(self.node.network, ClusterBus):
             cuts = Cuts(self.node.network, self._long_views, _audit_part)
             await cuts.start()
-            base = f"http://{f'[{address}]' if ':' in address else address}:{listening.getsockname()[1]}"
+            base = f"http://{host_and_port(*listening.getsockname()[:2])}"
             self._cluster = ClusterAnswers(self.node.network, cuts, self.node.clock, base, self._bearer.decode())
         self._runner = web.AppRunner(
             app, access_log=None, logger=http_json.LOG, shutdown_timeout=SHUTDOWN, keepalive_timeout=PATIENCE

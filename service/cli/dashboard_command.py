@@ -9,6 +9,7 @@ import click
 from xyro.service.cli.options import directory_of, with_data
 from xyro.service.cli.running_crawl import daemon, with_wait
 from xyro.wire.errors import InputError
+from xyro.wire.urls import host_and_port
 
 
 @click.command(short_help="Print a link to the crawl's page for the browser.")
@@ -28,12 +29,12 @@ def dashboard(data: Path | None, wait: float | None, launch: bool, listen: str, 
     until Ctrl-C; publish the port on 127.0.0.1 alone, for there is no TLS, and name the published address by --at.
     """
     remote = daemon(directory_of(data), wait)
-    where = f"{f'[{remote.host}]' if ':' in remote.host else remote.host}:{remote.port}"
+    where = host_and_port(remote.host, remote.port)
     if listen or address:
         if not listen:
             raise InputError("--at: goes with --listen, such as --listen 0.0.0.0:8089")
-        host, port = _host_and_port(listen, "--listen")
-        where = ":".join(map(str, _host_and_port(address, "--at"))) if address else f"127.0.0.1:{port}"
+        host, port = _parsed(listen, "--listen")
+        where = host_and_port(*_parsed(address, "--at") if address else ("::1" if ":" in host else "127.0.0.1", port))
     link = f"http://{where}{remote.post('/dashboard/link', {})['path']}"
     click.echo(link)
     if launch:
@@ -44,8 +45,10 @@ def dashboard(data: Path | None, wait: float | None, launch: bool, listen: str, 
         serve_until_interrupted(Relay(remote.host, remote.port), host, port)
 
 
-def _host_and_port(text: str, name: str) -> tuple[str, int]:
+def _parsed(text: str, name: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT, where an IPv6 address stands in brackets, which the host is without."""
     host, _, port = text.strip().rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise InputError(f"{name} {text}: expected HOST:PORT, such as 0.0.0.0:8089")
-    return host, int(port)
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not bare or (":" in host and bare == host) or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise InputError(f"{name} {text}: expected HOST:PORT, such as 0.0.0.0:8089 or [::1]:8089")
+    return bare, int(port)

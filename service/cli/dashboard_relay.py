@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 from xyro.wire.errors import InputError
+from xyro.wire.urls import host_and_port
 
 AT_ONCE = 64
 """connections"""
@@ -25,7 +26,9 @@ class Relay:
         try:
             return await asyncio.start_server(self._pass_on, host, port)
         except OSError as error:
-            raise InputError(f"--listen {host}:{port}: {error.strerror or error}; name another address") from error
+            raise InputError(
+                f"--listen {host_and_port(host, port)}: {error.strerror or error}; name another address"
+            ) from error
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._open >= AT_ONCE:

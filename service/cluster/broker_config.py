@@ -12,6 +12,7 @@ from typing import Final
 
 from xyro.service.cluster.broker_link import PORT, is_loopback
 from xyro.wire.errors import InputError
+from xyro.wire.urls import host_and_port
 
 MAX_PAYLOAD: Final = 1 << 20
 """bytes of one message; whatever is larger goes in pieces"""
@@ -57,7 +58,7 @@ class Listen:
         return self.host in ANYWHERE
 
     def __str__(self) -> str:
-        return at(self.host, self.port)
+        return host_and_port(self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,6 @@ class Secured:
     token: str
     certificate: Path
     key: Path
-
-
-def at(host: str, port: int) -> str:
-    """HOST:PORT, an IPv6 address in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def server_config(listen: Listen, directory: Path, secured: Secured | None) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from xyro.service.cluster.broker_config import at
 from xyro.service.cluster.broker_link import PORT, check_url
 from xyro.wire.errors import InputError
+from xyro.wire.urls import host_and_port
 
 URL_FILE: Final = "url"
 CA_FILE: Final = "ca.pem"
@@ -51,4 +51,5 @@ def write_join(folder: Path, url: str, authority: Path | None) -> None:
 
 def join_url(host: str, port: int, token: str) -> str:
     """Return what is typed on the other machine after --join."""
-    return f"tls://{token}@{at(host, port)}" if token else f"nats://{at(host, port)}"
+    place = host_and_port(host, port)
+    return f"tls://{token}@{place}" if token else f"nats://{place}"

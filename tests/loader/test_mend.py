@@ -81,7 +81,7 @@ def test_what_is_no_list_stays_a_failure_without_links() -> None:
 def test_mending_costs_little_of_what_is_built_for_it(content: bytes) -> None:
     before = time.process_time()
     body, _ = mended(b"<rss>" + content, "")
-    assert time.process_time() - before < 0.5  # of CPU; 0.1 is usual
+    assert time.process_time() - before < 5.0  # of CPU: 0.1 is usual, the square of these sizes minutes
     assert len(body) <= 1.5 * len(content)
 
 

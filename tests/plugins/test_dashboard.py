@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from contextlib import closing
+from contextlib import ExitStack, closing
 from http.client import HTTPConnection
 from urllib.error import URLError
 
@@ -151,14 +151,21 @@ def test_a_stopped_crawl_has_no_dashboard(tmp_path):
     assert done.returncode == 2 and "no process works on it" in done.stderr
 
 
-def test_a_relay_passes_the_page_on_until_it_is_interrupted(crawl):
+@pytest.mark.parametrize(
+    ("host", "published"), [("127.0.0.1", "localhost"), ("127.0.0.1", ""), ("[::1]", "[::1]"), ("[::1]", "")]
+)
+def test_a_relay_passes_the_page_on_until_it_is_interrupted(crawl, host, published):
     """As out of a container: the link names the published address, the page and a session answer there."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
+    family = socket.AF_INET6 if host == "[::1]" else socket.AF_INET
+    with socket.create_server((host.strip("[]"), 0), family=family) as free:
         port = free.getsockname()[1]
-    words = [*XYRO, "dashboard", "--data", str(crawl[1]), "--listen", f"127.0.0.1:{port}", "--at", f"localhost:{port}"]
-    with subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as relay:
+    words = [*XYRO, "dashboard", "--data", str(crawl[1]), "--listen", f"{host}:{port}"]
+    words += ["--at", f"{published}:{port}"] if published else []
+    published = published or host
+    with subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as relay, ExitStack() as end:
+        end.callback(relay.kill)
         link = relay.stdout.readline().strip()
-        key = re.fullmatch(rf"http://localhost:{port}/dashboard#(\S{{32}})", link)[1]
+        key = re.fullmatch(rf"http://{re.escape(published)}:{port}/dashboard#(\S{{32}})", link)[1]
         deadline = time.monotonic() + 30
         while True:
             try:
@@ -168,7 +175,9 @@ def test_a_relay_passes_the_page_on_until_it_is_interrupted(crawl):
             except URLError:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
-        opened = urllib.request.Request(f"http://127.0.0.1:{port}/dashboard/session", json.dumps({"key": key}).encode())
+        opened = urllib.request.Request(
+            f"http://{published}:{port}/dashboard/session", json.dumps({"key": key}).encode()
+        )
         opened.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(opened, timeout=30) as answer:
             assert json.load(answer)["session"]
@@ -182,6 +191,7 @@ def test_a_relay_passes_the_page_on_until_it_is_interrupted(crawl):
         (["--listen", "8089"], "expected HOST:PORT"),
         (["--at", "127.0.0.1:1"], "goes with --listen"),
         (["--listen", "0.0.0.0:99999"], "expected HOST:PORT"),
+        (["--listen", "::1:8089"], r"or [::1]:8089"),
     ],
 )
 def test_a_relay_with_a_wrong_address_is_refused(crawl, words, said):

@@ -11,28 +11,45 @@ from tests.service.cluster_rig import ServerLog, running_cluster
 from tests.service.face import LOOPBACK, rows, said, started, until, xyro
 from xyro.lab.child import running
 
-PER_SECOND, SECONDS, SETTLING = 20, 20.0, 12.0
+PER_SECOND, SECONDS, SETTLING, WRITTEN, WINDOWS = 20, 20.0, 12.0, 1.2, 5
 SETTINGS = {"BANDWIDTH": f"{PER_SECOND}/s", "LEAST_CHANCE": "0", "MIN_INTERVAL": "0"}
 
 
-def settled_rates(logs):
-    """Reads a second that each of these servers tells."""
-    time.sleep(SETTLING)
-    began = [ServerLog(log, behind=0.6) for log in logs]
-    time.sleep(SECONDS)
-    return [sum(log.reads().values()) / SECONDS for log in began]
+def rates_of(logs):
+    """Reads a second that each of these servers tells, over a window from now on."""
+    start, began = time.time(), [ServerLog(log) for log in logs]
+    time.sleep(SECONDS + WRITTEN)
+    found = []
+    for log in began:
+        read = [moment for moment, _, path in log.requests() if path != "/robots.txt"]
+        found.append(sum(start <= moment < start + SECONDS for moment in read) / SECONDS)
+    return found
 
 
-def judge(rates, rows):
-    """The bandwidth is used, half of it at least by the host with four fifths of the pages; all hosts have one K."""
-    constants = defaultdict(list)
+def constants(rows):
+    """The median K of each host that has some pages."""
+    found = defaultdict(list)
     for row in rows:
         if row["state"] == "read" and row["interval_s"] and row["change_rate"] and row["importance"]:
-            constants[row["host"]].append(row["interval_s"] * math.sqrt(row["importance"] * row["change_rate"]))
-    found = {host: median(values) for host, values in constants.items() if len(values) >= 5}
-    assert rates[0] + rates[1] == pytest.approx(PER_SECOND, rel=0.15)
-    assert rates[0] > 0.5 * PER_SECOND
-    assert len(found) > 3 and max(found.values()) < 2.0 * min(found.values())
+            found[row["host"]].append(row["interval_s"] * math.sqrt(row["importance"] * row["change_rate"]))
+    return [median(values) for values in found.values() if len(values) >= 5]
+
+
+def judge(logs, pages):
+    """The bandwidth is used, half of it at least by the host with four fifths of the pages; all hosts have one K.
+
+    It is never exceeded. That a busy machine cannot use it for a while, or has not learned the rates, is waited for.
+    """
+    time.sleep(SETTLING)
+    seen = []
+    for _ in range(WINDOWS):
+        rates, found = rates_of(logs), constants(pages())
+        seen.append((rates, found))
+        assert sum(rates) < 1.15 * PER_SECOND, seen
+        is_used = sum(rates) > 0.85 * PER_SECOND and rates[0] > 0.5 * PER_SECOND
+        if is_used and len(found) > 3 and max(found) < 2.0 * min(found):
+            return
+    pytest.fail(f"in no window: {seen}")
 
 
 @pytest.mark.long
@@ -47,7 +64,7 @@ def test_five_partitions_of_a_process_read_the_bandwidth_that_is_set_wherever_th
     ):
         assert xyro("submit", large.entry, small.entry, "--data", data).returncode == 0
         until(lambda: (s := said("status", "--data", data)) and s["known"] > 200 and not s["states"]["unread"])
-        judge(settled_rates(logs), rows("pages", data))
+        judge(logs, lambda: rows("pages", data))
 
 
 @pytest.mark.long
@@ -64,6 +81,5 @@ def test_three_nodes_read_the_bandwidth_that_is_set_wherever_the_pages_lie(tmp_p
         cluster.balanced(5, 5, 6)
         cluster.submit(large.entry, small.entry)
         cluster.until(lambda: (s := cluster.get("/status")) and s["known"] > 200 and not s["states"]["unread"], "read")
-        rates = settled_rates(logs)
         with cluster.remote() as remote:
-            judge(rates, list(remote.lines("/export/pages")))
+            judge(logs, lambda: list(remote.lines("/export/pages")))

@@ -29,6 +29,21 @@ async def test_lines_are_bounded_and_the_next_one_counts_the_others(caplog):
     assert last.levelno == logging.ERROR
 
 
+async def test_no_minute_has_more_lines_whenever_it_begins(caplog):
+    caplog.set_level(logging.ERROR, "xyro")
+    clock = ManualClock(EPOCH)
+    reads, moments = GuardedReads(clock), []
+    for step in (0.0, WINDOW - 1.0, 0.5, 0.5, 0.5, 30.0, 29.0, 1.0):  # one mistake first, many at the minute's end
+        clock.advance(step)
+        for _ in range(1 if not moments else LINES):
+            before = len(caplog.records)
+            await reads.answer("http://h/", fail())
+            moments += [clock.monotonic()] * (len(caplog.records) - before)
+    for begin in moments:
+        assert sum(begin <= moment < begin + WINDOW for moment in moments) <= LINES, moments
+    assert len(moments) > 2 * LINES
+
+
 async def test_a_failure_of_the_web_is_not_a_line(caplog):
     async def away() -> Answer:
         return Answer(1.0, error="disconnect", detail="gone")

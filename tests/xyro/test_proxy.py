@@ -184,7 +184,7 @@ async def test_a_proxy_that_is_gone_or_mute_costs_no_more_than_a_connection() ->
             assert (await fetcher.fetch(order(server.url + "/good"))).error == "proxy-failed"
         async with accepting(mute) as port, reading(proxy_of=lambda name: Proxy("127.0.0.1", port)) as fetcher:
             answer = await fetcher.fetch(order(server.url + "/good"))
-        assert (answer.error, answer.duration < 2 * QUICK.connect + 0.5) == ("proxy-failed", True)
+        assert (answer.error, answer.duration < 5 * QUICK.connect) == ("proxy-failed", True)
         assert server.heads == []
 
 
