@@ -35,7 +35,7 @@ from xyro.lab.web.places import address_of, disallows, host_at
 from xyro.lab.web.web import Link, Web
 from xyro.refresh.sharing import GammaSchedule
 from xyro.wire.clock import SystemClock
-from xyro.wire.errors import XyroError
+from xyro.wire.errors import MachineError, XyroError
 
 WINDOW, READS = 10.0, 200
 MOST_OFF = 5.0
@@ -111,7 +111,12 @@ def _crawled(trial: GammaTrial, web: Running, data: Path, config: Path) -> Itera
         deadline = clock.monotonic() + trial.seconds
         while clock.monotonic() < deadline and not crawler.ended:
             if trial.gamma == "auto":
-                yield clock.time(), float(crawler.remote.get("/status")["gamma"])
+                try:
+                    yield clock.time(), float(crawler.remote.get("/status")["gamma"])
+                except MachineError:
+                    if trial.command == "serve":
+                        raise
+                    break  # --max-seconds is over: a crawl that ends answers no more before its process has ended
             crawler.rest(min(ASKED_EVERY, max(deadline - clock.monotonic(), 0.01)))
 
 
