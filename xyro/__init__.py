@@ -39,7 +39,7 @@ An order's life:
     page_archive.py, page_copy.py, tape.py, warc_files.py, warc_mending.py, contents_index.py, contents_copy.py,
     archive_options.py
                    where [keep] asks for it: the answer as it came, in a WARC file; mended after a kill; found again
-    page_text.py, page_blocks.py, text_blocks.py, text_libraries.py, packed_text.py
+    page_text.py, page_blocks.py, text_blocks.py, markdown.py, text_libraries.py, packed_text.py
                    and its main text, as Markdown
     page_plug_ins.py
                    where [fetch] parsers or [opic] values name a plug-in: its links and text, the share of its

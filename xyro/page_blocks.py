@@ -17,11 +17,12 @@ from urllib.parse import quote
 from msgspec import Struct, field
 from selectolax.lexbor import LexborNode
 
-from xyro.text_blocks import HEADINGS, TextBlock, densest, size_of, tightened
+from xyro.markdown import CODE, EMPHASIS, LINK, STRONG, plain
+from xyro.text_blocks import HEADINGS, Enclosure, TextBlock, densest, size_of
 from xyro.wire.urls import resolve
 
 DEEPEST = 8
-"""levels of lists that are indented further"""
+"""lists and quotes in one another"""
 MANY_WORDS = 4
 """hyphens in a name, such as `sharing-with-a-single-developer`, from which on it is no name of a part of the page"""
 WRAPPER = 2
@@ -49,12 +50,16 @@ _PARTS = frozenset(["article", "div", "section", "td"])
 _NAMED = frozenset(["a", "div", "dl", "header", "li", "ol", "p", "section", "table", "td", "ul"])
 """elements whose names are asked whether they are content"""
 _WRAPPERS = _NAMED | {"form"}
-_INLINE = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`"}
+_INLINE = {"b": STRONG, "strong": STRONG, "i": EMPHASIS, "em": EMPHASIS, "code": CODE, "kbd": CODE, "samp": CODE}
 _MARKS = {
-    **{name: "\1" + mark for name, mark in _INLINE.items()},
-    **{"/" + name: mark + "\2" for name, mark in _INLINE.items()},
+    **{name: begin for name, (begin, _) in _INLINE.items()},
+    **{"/" + name: end for name, (_, end) in _INLINE.items()},
 }
-"""what a tag writes into a line: `tightened` sets it next to its words"""
+"""what a tag writes into a line"""
+_BEGINS = frozenset(begin for begin, _ in _INLINE.values())
+_OTHERS = ("mailto:", "tel:", "ftp:")
+"""schemes of links that are kept, besides those of pages; a reader's program may run what others name (javascript:)"""
+_START = re.compile(r' start="(\d{1,9})"')
 _LABELS = re.compile(r'(?:class|id|role)="([^"]*)"')
 _HIDDEN = ' hidden=""'
 """as lexbor writes the attribute; in a value, quotes are escaped"""
@@ -85,6 +90,17 @@ class _Table(Struct):
     """it has a <th>: it is one of data"""
 
 
+class _Collection(Struct):
+    """A list that is open. `last`: number of its last item; `first`: of its first block."""
+
+    number: int
+    numbered: bool
+    last: int
+    other: bool
+    """its marker is not that of the list right before it: they would be one"""
+    first: int
+
+
 class Tag(Struct):
     """A tag by its meaning to a walk."""
 
@@ -102,13 +118,6 @@ class Tag(Struct):
 def _is_boilerplate(label: str) -> bool:
     """Tell whether one of the classes, ids or roles names what is no content. A name of many words is a heading's."""
     return any(_NAMES.fullmatch(name) for name in label.split() if name.count("-") + name.count("_") < MANY_WORDS)
-
-
-def _plain(text: str) -> str:
-    """Text as lexbor writes it, read."""
-    if "&" in text:
-        text = text.replace("&nbsp;", " ").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    return text
 
 
 class BlockWalk:
@@ -143,13 +152,23 @@ class BlockWalk:
         """places in the line that are of its Markdown only"""
         self._letters = 0
         self._links = 0
-        self._href = ""
+        self._target = ""
+        """address of the link that is open"""
+        self._targets: list[str] = []
+        """of the line's links"""
+        self._styles: list[str] = []
+        """marks of the emphasis and code that is open"""
         self._linked = 0
         self._line_links = 0
-        self._lists: list[int] = []
-        """-1 of <ul>, the last number of <ol>"""
-        self._marker = ""
-        self._quotes = 0
+        self._lists: list[_Collection] = []
+        self._collections = 0
+        self._ended: tuple[int, int, bool] = (0, -1, False)
+        """of the list that ended last: the places it is in, blocks up to its end, is it numbered?"""
+        self._other = False
+        """it has the other marker"""
+        self._places: tuple[Enclosure, ...] = ()
+        self._outer: list[tuple[Enclosure, ...]] = []
+        """of each item and quote that is open: the places that it is in"""
         self._pre = 0
         self.skipped: Counter[str] = Counter()
         """characters between the tags of what was left out, by its tag"""
@@ -157,7 +176,7 @@ class BlockWalk:
 
     def run(self, source: str) -> list[TextBlock]:
         """The blocks of a piece that lexbor wrote: < and > stand around tags, else in raw text and odd names alone."""
-        line, marks, met = self._line, self._marks, _TAGS.get
+        line, marks, styles, met = self._line, self._marks, self._styles, _TAGS.get
         pieces = iter(source.split("<"))
         next(pieces)
         for piece in pieces:
@@ -171,6 +190,10 @@ class BlockWalk:
                 if not self._pre:
                     marks.append(len(line))
                     line.append(tag.mark)
+                    if tag.mark in _BEGINS:
+                        styles.append(tag.mark)
+                    elif styles:
+                        styles.pop()
             else:
                 if line and tag.ends is not None:
                     self._flush(tag.ends)
@@ -215,17 +238,31 @@ class BlockWalk:
 
     def begin_list(self, tag: Tag, head: str) -> None:
         self.begin(tag, head)
-        self._lists.append(-1 if tag.name == "ul" else 0)
+        numbered = tag.name == "ol"
+        first = int(found[1]) if numbered and (found := _START.search(head)) else 1
+        other = not self._other and self._ended == (len(self._places), len(self.blocks), numbered)
+        self._collections += 1
+        self._lists.append(_Collection(self._collections, numbered, first - 1, other, len(self.blocks)))
 
     def begin_item(self, tag: Tag, head: str) -> None:
-        self._marker = "- "
-        if self._lists and self._lists[-1] >= 0:
-            self._lists[-1] += 1
-            self._marker = f"{self._lists[-1]}. "
+        self._outer.append(self._places)
+        if not self._lists:
+            return
+        collection = self._lists[-1]
+        collection.last += 1
+        if collection.numbered:
+            marker = f"{collection.last}) " if collection.other else f"{collection.last}. "
+        else:
+            marker = "* " if collection.other else "- "
+        self._enter(Enclosure(marker, " " * len(marker), collection.number, marker[:-2] in ("", "1")))
 
     def begin_quote(self, tag: Tag, head: str) -> None:
         self.begin(tag, head)
-        self._quotes += 1
+        self._outer.append(self._places)
+        self._enter(Enclosure("> ", "> "))
+
+    def _enter(self, place: Enclosure) -> None:
+        self._places = (*self._places[: DEEPEST - 1], place)
 
     def begin_code(self, tag: Tag, head: str) -> None:
         self._pre += 1
@@ -246,26 +283,34 @@ class BlockWalk:
             self._tables[-1].headed |= tag.name == "th"
 
     def begin_link(self, tag: Tag, head: str) -> None:
-        self._href = head.partition(_HREF)[2].partition('"')[0]
         self._linked = self._letters
-        if self._href:
-            self._mark("[")
+        if self._target:
+            self._mark(LINK[1])
+        href = head.partition(_HREF)[2].partition('"')[0]
+        self._target = target = self._resolved(href) if href else ""
+        if target:
+            self._targets.append(target)
+            self._mark(LINK[0])
+
+    def _resolved(self, href: str) -> str:
+        """The address of a link; empty where it is none that a reader can be sent to."""
+        if "&" in href:
+            href = html.unescape(href)
+        href, _, place = href.partition("#")
+        target = resolve(self._base, href)
+        if target is None:
+            href = href.strip()
+            return quote(href, safe=_PLACE) if href.lower().startswith(_OTHERS) else ""
+        return f"{target}#{quote(place, safe=_PLACE)}" if place and len(place) <= LONG_PLACE else target
 
     def end_link(self, tag: Tag, head: str) -> None:
         letters = self._letters - self._linked
         self._links += letters
         self._line_links += letters
         self._linked = self._letters
-        if not self._href:
-            return
-        href, self._href = self._href, ""
-        if "&" in href:
-            href = html.unescape(href)
-        href, _, place = href.partition("#")
-        target = resolve(self._base, href) or href
-        if place and len(place) <= LONG_PLACE:
-            target += "#" + quote(place, safe=_PLACE)
-        self._mark(f"]({target.replace(' ', '%20').replace(')', '%29')})".replace("&", "&amp;"))
+        if self._target:
+            self._target = ""
+            self._mark(LINK[1])
 
     def break_line(self, tag: Tag, head: str) -> None:
         self._line.append("\n" if self._pre else " ")
@@ -281,14 +326,18 @@ class BlockWalk:
     def end_list(self, tag: Tag, head: str) -> None:
         self.end(tag, head)
         if self._lists:
-            self._lists.pop()
+            collection = self._lists.pop()
+            if len(self.blocks) > collection.first:
+                self._ended = (len(self._places), len(self.blocks), collection.numbered)
+                self._other = collection.other
 
     def end_item(self, tag: Tag, head: str) -> None:
-        self._marker = ""
+        if self._outer:
+            self._places = self._outer.pop()
 
     def end_quote(self, tag: Tag, head: str) -> None:
         self.end(tag, head)
-        self._quotes -= 1
+        self.end_item(tag, head)
 
     def end_code(self, tag: Tag, head: str) -> None:
         self._pre -= 1
@@ -328,42 +377,39 @@ class BlockWalk:
         line = self._line
         if not line:
             return
-        whole = bare = "".join(line)
+        markup, bare, targets = "", "".join(line), self._targets
         if self._marks:
+            markup = bare
             for place in self._marks:
                 line[place] = ""
             self._marks.clear()
             bare = "".join(line)
+            self._targets = []
         line.clear()
+        if self._target or self._styles:
+            self._reopen()
         links, self._line_links = self._line_links, 0
         if self._pre:
-            text = _plain(bare).strip("\n")
+            text = plain(bare).strip("\n")
             if text.strip():
-                self.blocks.append(TextBlock(text, self._placed(f"```\n{text}\n```"), "pre"))
+                self.blocks.append(TextBlock(text, "pre", places=self._places))
             return
-        text = " ".join((_plain(bare) if "&" in bare else bare).split())
+        text = " ".join((plain(bare) if "&" in bare else bare).split())
         if not text:
             return
-        markdown = text
-        if whole is not bare:
-            markdown = " ".join((_plain(whole) if "&" in whole else whole).split())
-            if "\1" in markdown or "\2" in markdown:
-                markdown = tightened(markdown)
-        kind = "li" if self._lists else name
-        if name and name in HEADINGS:
-            markdown, kind = HEADINGS[name] + markdown, name
-        if self._lists or self._quotes:
-            markdown = self._placed(markdown)
-        self.blocks.append(TextBlock(text, markdown, kind, links))
+        kind = "li" if self._lists and name not in HEADINGS else name
+        if markup:
+            self.blocks.append(TextBlock(text, kind, links, markup, targets, self._places))
+        else:
+            self.blocks.append(TextBlock(text, kind, links, places=self._places))
 
-    def _placed(self, markdown: str) -> str:
-        """With its marker, indented by its lists, quoted."""
-        if self._lists:
-            indent = "  " * min(len(self._lists) - 1, DEEPEST)
-            head = self._marker or "  "
-            self._marker = ""
-            markdown = indent + head + markdown.replace("\n", "\n" + indent + "  ")
-        return "> " + markdown.replace("\n", "\n> ") if self._quotes else markdown
+    def _reopen(self) -> None:
+        """A link, emphasis or code goes on in the next block."""
+        if self._target:
+            self._targets.append(self._target)
+            self._mark(LINK[0])
+        for style in self._styles:
+            self._mark(style)
 
     def _end_table(self, begin: int, table: _Table) -> None:
         """A table of data becomes one block; one that only places things stays as its blocks."""
@@ -374,24 +420,23 @@ class BlockWalk:
         cells = iter(itertools.pairwise(first))
         texts = [[" ".join(b.text for b in self.blocks[slice(*next(cells))]) for _ in row] for row in rows]
         cells = iter(itertools.pairwise(first))
-        lines = [[" ".join(b.markdown for b in self.blocks[slice(*next(cells))]) for _ in row] for row in rows]
+        inner = [[self.blocks[slice(*next(cells))] for _ in row] for row in rows]
         caption, width = self.blocks[begin : first[0]], max(map(len, rows))
-        lines = [[*(cell.replace("|", "\\|") for cell in row), *[""] * (width - len(row))] for row in lines]
-        columns = [column for column in zip(*lines, strict=True) if any(column)]  # empty ones only place things
+        inner = [[*row, *[[]] * (width - len(row))] for row in inner]
+        columns = [column for column in zip(*inner, strict=True) if any(column)]  # empty ones only place things
         if len(columns) < 2:
             return
-        marked = ["| " + " | ".join(row) + " |" for row in zip(*columns, strict=True) if any(row)]
-        marked.insert(1, "|" + " --- |" * len(columns))
+        written = [list(row) for row in zip(*columns, strict=True) if any(row)]
         texts = [row for row in texts if any(row)]
-        block = TextBlock("\n".join("\t".join(row) for row in texts), "\n".join(marked), "table")
+        block = TextBlock("\n".join("\t".join(row) for row in texts), "table", places=self._places, cells=written)
         self.blocks[begin:] = [*caption, block]
         self._forget(begin)
 
     def _is_data(self, rows: list[list[int]]) -> bool:
         cells = sum(map(len, rows))
         inner = self.blocks[rows[0][0] :]
-        plain = all(block.kind in ("td", "th", "p", "", "div") and "\n" not in block.markdown for block in inner)
-        return plain and len(inner) <= 1.2 * cells
+        simple = all(block.kind in ("td", "th", "p", "", "div") for block in inner)
+        return simple and len(inner) <= 1.2 * cells
 
 
 _ACTS: dict[str, Callable[[BlockWalk, Tag, str], None]] = {

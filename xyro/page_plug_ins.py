@@ -24,7 +24,7 @@ from xyro.page_copy import PageCopy
 from xyro.page_text import PageText, page_text
 from xyro.wire.messages import Kind, LinkKind, Links
 from xyro.wire.plug_ins import PARSERS, VALUES, plug_in
-from xyro.wire.text import printable
+from xyro.wire.text import LOG_FIELDS, printable
 
 SECONDS = 1.0
 """that a plug-in has for a page"""
@@ -80,6 +80,9 @@ class PagePlugIns:
         self._parsers = {mime: plug_in(PARSERS, name) for mime, name in parsers.items()}
         self._cache = HrefCache(1_000)
         self._fold = fold_slashes
+        self.clipped = 0
+        """values that were not within 0 to 1"""
+        self._next_notice = 1
 
     def parses(self, mime: str) -> bool:
         """Tell whether pages of this media type have a parser."""
@@ -91,7 +94,24 @@ class PagePlugIns:
             self._parse(url, copy, answer)
         if self._value is not None and (answer.kind is Kind.HTML or copy.parsed is not None):
             with self._bounded("value", self._values_name, url, answer):
-                answer.value = _share(self._value(_page(url, copy, answer)))
+                answer.value = self._share(url, self._value(_page(url, copy, answer)), answer)
+
+    def _share(self, url: str, value: object, answer: Answer) -> float:
+        """A value within 0 to 1. One that is not is taken as the nearer end: `why` tells it of the page, the log once,
+        and again when there are ten times as many. ValueError, TypeError: it is no number."""
+        found = float(value)  # type: ignore[arg-type]  # what is no number raises
+        if not math.isfinite(found):
+            raise ValueError(f"{found} is no share")
+        share = min(max(found, 0.0), 1.0)
+        if share != found:
+            self.clipped += 1
+            words = f"value {found:.6g} by plug-in {self._values_name} is not within 0 to 1: {share:g} is taken"
+            answer.plug_in_faults = (*answer.plug_in_faults, words)
+            if self.clipped == self._next_notice:
+                self._next_notice *= 10
+                fields = {"event": "plug-in-value", "plug_in": self._values_name, "url": url, "clipped": self.clipped}
+                _log.warning("%s: %s; %d so far", printable(url), words, self.clipped, extra={LOG_FIELDS: fields})
+        return share
 
     def _parse(self, url: str, copy: PageCopy, answer: Answer) -> None:
         with self._bounded("links and text", self._parser_names[answer.mime], url, answer):
@@ -130,14 +150,6 @@ class PagePlugIns:
 def _page(url: str, copy: PageCopy, answer: Answer) -> ReadPage:
     charset = copy.charset or (codec_for(copy.body, answer.charset) if answer.charset else "utf-8")
     return ReadPage(url, copy.body, charset, answer.mime or "text/html", copy.parsed)
-
-
-def _share(value: object) -> float:
-    """0 to 1. ValueError, TypeError: it is no number."""
-    found = float(value)  # type: ignore[arg-type]  # what is no number raises
-    if not math.isfinite(found):
-        raise ValueError(f"{found} is no share")
-    return min(max(found, 0.0), 1.0)
 
 
 @contextmanager

@@ -23,8 +23,9 @@ from msgspec.structs import replace
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from xyro.maintext import TameSource, tamed
+from xyro.markdown import joined
 from xyro.page_blocks import blocks_of
-from xyro.text_blocks import TextBlock, joined, size_of, trimmed
+from xyro.text_blocks import TextBlock, size_of, trimmed
 from xyro.wire.urls import resolve
 
 SHORT = 400
@@ -128,7 +129,7 @@ def page_text(body: bytes, codec: str, url: str) -> PageText | None:
     if not blocks:
         return None
     text = "\n\n".join(block.text for block in blocks).replace("\0", "")
-    return replace(facts, text=text, markdown=joined(blocks).replace("\0", ""))
+    return replace(facts, text=text, markdown=joined(blocks))
 
 
 def facts_of(source: str) -> PageText:

@@ -481,7 +481,7 @@ class Pool:
     def _tell(self, host: str, order: FetchOrder, answer: Answer, host_wait: float) -> None:
         """The order's one report; its host may be read again `host_wait` seconds after the end of the read."""
         if answer.error and (answer.status or answer.error != "challenge"):
-            self.counters.errors[answer.error] += 1
+            self.counters.errors[EMPTY if answer.vendor == EMPTY else answer.error] += 1
         if answer.error == "challenge":
             self.counters.challenges["answered" if answer.status else "spared", answer.vendor] += 1
         failures = self._politeness.failures(host)

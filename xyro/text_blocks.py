@@ -1,12 +1,11 @@
-"""Blocks of text, as a page shows them one below the other: their size, their Markdown, and which ends are labels."""
+"""Blocks of text, as a page shows them one below the other: their size, and which ends are labels."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
-import re
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 WHOLE = 120
 """bytes of UTF-8 from which on a paragraph is no label: forty letters of Chinese"""
@@ -16,45 +15,43 @@ DENSE = 0.8
 """share of the letters in whole paragraphs and items that the densest part has"""
 _ALWAYS = frozenset(["li", "pre", "table"])
 """kinds of blocks that are content, however short"""
-_EMPTY = re.compile(r"\x01(\*\*?|`)\s*\1\x02")
-_LOOSE_BEGIN = re.compile(r"\x01(\*\*?|`) +")
-_LOOSE_END = re.compile(r" +(\*\*?|`)\x02")
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+
+
+class Enclosure(Struct):
+    """A quote, or an item of a list, that blocks stand in; compared by identity."""
+
+    marker: str
+    """of its first line"""
+    rest: str
+    """of the others: as wide"""
+    collection: int = 0
+    """number of its list in the page; 0: a quote"""
+    interrupts: bool = False
+    """its list may begin right below a line of text"""
 
 
 class TextBlock(Struct):
     """A paragraph, heading, item, table or piece of code."""
 
     text: str
-    markdown: str
     kind: str = ""
     """element that it is of"""
     links: int = 0
     """letters of it that are links"""
+    markup: str = ""
+    """the text as HTML, with marks of ours for its links and emphasis (markdown.py); empty where there are none"""
+    targets: list[str] = field(default_factory=list)
+    """addresses of its links"""
+    places: tuple[Enclosure, ...] = ()
+    """from the outermost one"""
+    cells: list[list[list[TextBlock]]] = field(default_factory=list)
+    """of a table, by row"""
 
 
 def size_of(blocks: list[TextBlock]) -> int:
     """Characters of their text."""
     return sum(len(block.text) for block in blocks)
-
-
-def joined(blocks: list[TextBlock]) -> str:
-    """Markdown of the blocks, one item of a list right below the other."""
-    parts = [blocks[0].markdown]
-    for before, block in itertools.pairwise(blocks):
-        parts.append("\n" if before.kind == block.kind == "li" else "\n\n")
-        parts.append(block.markdown)
-    return "".join(parts)
-
-
-def tightened(markdown: str) -> str:
-    """Marks of emphasis next to their words; none around nothing."""
-    markdown = _EMPTY.sub("", markdown)
-    if "* " in markdown or "` " in markdown:
-        markdown = _LOOSE_BEGIN.sub(r" \1", markdown)
-    if " *" in markdown or " `" in markdown:
-        markdown = _LOOSE_END.sub(r"\1 ", markdown)
-    return markdown.replace("\1", "").replace("\2", "").replace("****", "").strip()
 
 
 def trimmed(blocks: list[TextBlock]) -> list[TextBlock]:

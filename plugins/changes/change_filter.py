@@ -32,6 +32,8 @@ _TOKEN = re.compile(
     r"""|(?P<operator><=|>=|!=|=|<|>|\(|\))|(?P<word>[A-Za-z_]+))""",
     re.ASCII,
 )
+_FOREIGN_WILDCARD = re.compile("%(?![0-9A-Fa-f]{2})")
+"""what SQL writes for any characters; in a URL it stands before two digits alone"""
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "<": operator.lt,
@@ -143,6 +145,8 @@ class _Parser:
         wanted = "text" if field in TEXTS else "number"
         if kind != wanted or (sign == "like" and wanted == "number"):
             raise self.error("a text in quotes" if wanted == "text" else "a number")
+        if sign == "like" and _FOREIGN_WILDCARD.search(value):
+            raise self.error("* for any characters, ? for one (% is neither, but a part of %20)")
         self.advance()
         if sign == "!=":
             return lambda line: line.get(field) != value

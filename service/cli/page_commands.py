@@ -93,7 +93,10 @@ _url = click.argument("url")
               help="Form [markdown].")  # fmt: skip
 @click.option("--version", "number", type=click.IntRange(1), default=None, help="This version [the latest].")
 @click.option(
-    "--time", default="", metavar="TIME", help="The version at that time: 2026-11-22T10:30:00Z, yesterday, 24h (ago)."
+    "--time",
+    default="",
+    metavar="TIME",
+    help="Not with --version: the version at that time: 2026-11-22T10:30:00Z, yesterday, 24h (ago).",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 def get(url: str, place: CrawlPlace, form: str, number: int | None, time: str, output: Path | None) -> None:
@@ -102,6 +105,8 @@ def get(url: str, place: CrawlPlace, form: str, number: int | None, time: str, o
     from xyro.wire.clock import SystemClock
     from xyro.wire.moments import moment
 
+    if time and number is not None:
+        raise click.UsageError("--version and --time each name one version; give one of them")
     until = moment(time, "--time", SystemClock().time()) if time else math.inf
     with contents_of(place) as view:
         found = _page(view, url)

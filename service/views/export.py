@@ -12,6 +12,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
@@ -146,6 +147,10 @@ ANSWERS: dict[str, dict[str, type]] = {
     "rank": {"url": str, "rank": float, "importance": float, "interest": float, "kind": str, "stale": float},
 }
 """columns of results that are computed, not exported"""
+TIMES = frozenset(
+    ("first_seen", "first_read", "last_read", "last_change", "next_read", "read_at", "checked_at", "first", "last")
+)
+"""columns that are times: timestamps in Parquet; text by RFC 3339 elsewhere"""
 BINARY, TEXT = {"mode": "wb"}, {"mode": "w", "encoding": "utf-8", "newline": ""}
 ROWS_AT_ONCE = 50_000
 """rows of one Parquet row group"""
@@ -263,10 +268,15 @@ def _parquet(table: str, rows: Iterable[Row], out: IO[bytes]) -> int:
     import pyarrow.parquet as pq
 
     types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
-    schema = pa.schema([(name, types[kind]) for name, kind in _columns(table).items()])
+    columns = _columns(table)
+    times = [name for name in columns if name in TIMES]
+    fields = {name: types[kind] for name, kind in columns.items()} | dict.fromkeys(times, pa.timestamp("s", tz="UTC"))
+    schema = pa.schema(list(fields.items()))
     count = 0
     with pq.ParquetWriter(out, schema) as writer:
         for part in _parts(rows, ROWS_AT_ONCE):
+            for row in part:
+                row.update({name: datetime.fromisoformat(row[name]) for name in times if row.get(name)})
             writer.write_table(pa.Table.from_pylist(part, schema=schema))
             count += len(part)
     return count

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from xyro.frontier.bandwidth import importance_of
+from xyro.frontier.impostors import EMPTY
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.refresh.rate_belief import quantile
@@ -129,8 +130,9 @@ def host_sentences(view: View, page: LocalPage, now: float) -> Iterator[str]:
         yield f"The budget of host {host} ([[budgets]]) is used up until {stamp(shut[0])}."
     mask = view.partition.hosts.masks.get(number)
     if mask is not None and mask.vendor:
+        shows = "empty answers" if mask.vendor == EMPTY else f"a challenge ({mask.vendor})"
         yield (
-            f"Host {host} shows a challenge ({mask.vendor}) in place of its pages, {mask.times} in a row since "
+            f"Host {host} shows {shows} in place of its pages, {mask.times} in a row since "
             f"{stamp(mask.since)}: none of its pages is read until {stamp(mask.until)}, what is known stays."
         )
     used = scheduler.host_limits.used(number)

@@ -81,6 +81,19 @@ def test_a_wall_changes_nothing_and_its_host_is_left_alone(partitions, answer):
     assert units == known and there[1] <= known
 
 
+def test_empty_answers_are_told_as_empty():
+    crawl = crawled()
+
+    def empty(order, now):
+        return report(order, now, status=200, error="challenge", vendor="empty", signature=b"")
+
+    reread(crawl, lambda order, now: empty(order, now) if "//h0." in order.url else honest(order, now))
+    assert crawl.frontier.errors.get("empty") and "challenge" not in crawl.frontier.errors
+    with crawl.views() as views:
+        because = " ".join(why(views, PAGES[0], crawl.now)["because"])
+    assert "Host h0.example shows empty answers in place of its pages" in because and "challenge" not in because
+
+
 def test_the_wait_doubles_and_a_page_ends_it():
     crawl = crawled()
     lie = True

@@ -334,6 +334,16 @@ def test_conditions(text, fits):
     assert change_filter(text)(LINE) is fits
 
 
+@pytest.mark.parametrize("pattern", ["%x%", "http://a/%", "%", "%ab%"])
+def test_wildcards_of_sql_are_refused_by_the_ones_that_there_are(pattern):
+    with pytest.raises(InputError, match=r"expected \* for any characters, \? for one"):
+        change_filter(f"url like '{pattern}'")
+
+
+def test_escapes_of_urls_are_no_wildcards():
+    assert change_filter("url like '*/a%20b%C3*'")({"url": "http://a/a%20b%C3%A4"})
+
+
 @pytest.mark.parametrize(
     "text",
     ["importance", "importance >", "importance > 'a'", "host = 3", "nothing = 1", "(importance > 2", "importance > 2 2",

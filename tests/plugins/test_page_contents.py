@@ -124,6 +124,12 @@ def test_get_gives_each_form_of_each_version(crawled):
         assert out.read_text() == first["/"].replace("is ten", f"is {words}")
 
 
+def test_get_takes_a_version_or_a_time(crawled):
+    data, url, _ = crawled
+    done = xyro("page", "get", url + "/", "--version", "1", "--time", "now", "--data", data)
+    assert done.returncode == 2 and "--version and --time" in done.stderr and not done.stdout
+
+
 def test_get_gives_what_held_at_a_time(crawled):
     data, url, _ = crawled
     assert "twelve" in process("page", "get", url + "/", "--time", "2999-01-01", "--data", data).stdout

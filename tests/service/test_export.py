@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_what_is_written_is_read_again(tmp_path, form, given):
     path = tmp_path / f"pages.{form}"
     if form == "parquet":
         parquet = pytest.importorskip("pyarrow.parquet")
-    assert write_rows("pages", iter(given), form, path) == len(given)
+    assert write_rows("pages", (dict(row) for row in given), form, path) == len(given)
     assert os.listdir(tmp_path) == [path.name]
     if form == "jsonl":
         assert [json.loads(one) for one in path.read_text().splitlines()] == given
@@ -49,7 +50,15 @@ def test_what_is_written_is_read_again(tmp_path, form, given):
             assert reader.fieldnames == list(COLUMNS["pages"])
     else:
         found = parquet.read_table(path)
-        assert found.to_pylist() == given and found.column_names == list(COLUMNS["pages"])
+        told = {"next_read": datetime(2026, 1, 1, tzinfo=UTC)}
+        assert found.to_pylist() == [row | (told if row["next_read"] else {}) for row in given]
+        assert found.column_names == list(COLUMNS["pages"])
+        times = {
+            name
+            for name, kind in zip(found.column_names, found.schema.types, strict=True)
+            if "[s, tz=UTC]" in str(kind)
+        }
+        assert times == {"first_seen", "first_read", "last_read", "last_change", "next_read"}
 
 
 def test_fields_that_came_later_do_not_spoil_a_table(tmp_path):

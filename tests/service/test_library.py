@@ -44,6 +44,37 @@ async def test_each_page_comes_as_it_is_read(site, tmp_path):
     assert json.loads(command("audit", "--json", "--data", tmp_path / "d").stdout)["ok"]
 
 
+def test_an_order_that_does_not_exist_is_refused_by_name(site, tmp_path):
+    list(xyro.crawl(site.entry, data=tmp_path / "d", max_pages=3, **LOCAL))
+    with xyro.open(tmp_path / "d") as crawl:
+        with pytest.raises(ValueError, match="by='foo': one of importance, read, cash, stale, rising"):
+            crawl.top(5, "foo")
+        with pytest.raises(ValueError, match="count=-1: 0 or more"):
+            crawl.top(-1)
+        assert crawl.top(0) == []
+        assert all(crawl.top(2, by) or by == "rising" for by in ("importance", "read", "cash", "stale", "rising"))
+
+
+@pytest.mark.parametrize("table", ["pages", "links"])
+def test_rows_that_are_not_read_to_their_end_hold_nothing(site, tmp_path, table):
+    """The rows' iterator stays referenced: garbage collection frees nothing here."""
+    list(xyro.crawl(site.entry, data=tmp_path / "d", max_pages=5, **LOCAL))
+
+    def is_free():
+        return command("audit", "--data", tmp_path / "d").returncode == 0
+
+    with xyro.open(tmp_path / "d") as crawl:
+        unused = getattr(crawl, table)()
+        assert is_free(), "none was asked for"
+        begun = getattr(crawl, table)()
+        assert next(begun)
+        del begun
+        assert is_free(), "it was dropped halfway"
+        begun = getattr(crawl, table)()
+        assert next(begun)
+    assert is_free() and [*begun, *unused] == [], "the directory was left"
+
+
 async def test_who_leaves_the_loop_ends_the_crawl_in_order_and_another_goes_on(site, tmp_path):
     pages = xyro.crawl(site.entry, data=tmp_path / "d", changes__record=True, **LOCAL)
     async for _ in pages:

@@ -79,6 +79,9 @@ def installed(tmp_path):
             def raises(page):
                 raise RuntimeError("no model here")
 
+            def boasts(page):
+                return 7 if page.url.count("/") > 3 else 0.5
+
             def leaves(page):
                 raise SystemExit("no licence")
 
@@ -110,6 +113,7 @@ def installed(tmp_path):
         """)
     )
     points["xyro.values"] |= {"raises": "clumsy:raises", "hangs": "clumsy:hangs", "leaves": "clumsy:leaves"}
+    points["xyro.values"] |= {"boasts": "clumsy:boasts"}
     points["xyro.parsers"] |= {"clumsy": "clumsy:parses"}
     points["xyro.sinks"] |= {"gone": "clumsy:take", "lists": "clumsy:lists"}
     info = place / "xyro_examples-1.0.dist-info"
@@ -138,6 +142,20 @@ def test_what_pages_about_the_topic_link_to_is_read_first(installed, tmp_path, r
             said = command("why", f"{entry}cats/0", "--data", data).stdout
             assert ("The plug-in topic lets it pass on 10% of its importance." in said) is bool(name)
     assert abs(share[""] - 0.5) < 0.1 and share["topic"] > 0.75, share
+
+
+@pytest.mark.parametrize("readers", ["0", "1"])
+def test_values_out_of_range_are_said_once_and_counted(installed, tmp_path, readers):
+    with two_topics() as (entry, _):
+        bounds = [*LOOPBACK, "--data", tmp_path / "data", "--max-pages", 30, "--readers", readers]
+        options = {"XYRO_OPIC__VALUES": "boasts", "XYRO_LOG__FORMAT": "json", **installed}
+        done = process("crawl", entry, *bounds, **options)
+        assert done.returncode == 0, done.stderr
+        lines = [json.loads(line) for line in done.stderr.splitlines() if "boasts" in line]
+        told = [(line["plug_in"], line["clipped"]) for line in lines if line.get("event") == "plug-in-value"]
+        assert told == [("boasts", 1), ("boasts", 10)], done.stderr
+        because = command("why", f"{entry}cats/0", "--data", tmp_path / "data").stdout
+        assert "value 7 by plug-in boasts is not within 0 to 1: 1 is taken" in " ".join(because.split())
 
 
 @pytest.mark.parametrize(
