@@ -33,15 +33,17 @@ from xyro.wire.messages import FetchOrder, Priority
 
 WORTH = 4.0
 """seconds of a slot that one answer is worth"""
-NOTHING, BEST = 1.0, 5.0
-"""standing of a host that nobody knows, and the most there is: a read that takes WORTH seconds halves any standing"""
-TRIED_FROM, PROVEN_FROM = 1.5, 2.5
-"""least standing: after an answer within 1.3 s; after two within half a second each. 2.7 and 1.6 s keep it"""
-UNKNOWN, TRIED, PROVEN = range(3)
+FAILURE = 8.0
+"""answers that a failure costs: the seconds that a read may take until its headers, however short it was cut"""
+NOTHING, BEST, WORST = 1.0, 5.0, -32.0
+"""standing of a host that nobody knows, and the most and least there is: a read that takes WORTH seconds halves any"""
+UNKNOWN_FROM, TRIED_FROM, PROVEN_FROM = 0.5, 1.5, 4.0
+"""least standing: for what is not in debt; after an answer within 1.3 s; after four at once. 8, 2.7 and 1 s keep it"""
+DEBTOR, UNKNOWN, TRIED, PROVEN = range(4)
 """kinds of hosts"""
-KINDS = 3
+KINDS = 4
 REMEMBERED = 1 << 17
-"""hosts with a standing, 150 bytes each: the one that answered first is forgotten, and is unknown again"""
+"""hosts with a standing, 150 bytes each: the one that was read first is forgotten, and is unknown again"""
 _LEVELS = len(Priority)
 _ORDERED = Priority.ORDERED.value
 _DEADLINE = attrgetter("deadline")
@@ -50,7 +52,12 @@ _REFRESH, _DISCOVER, _SCOUT = Priority.REFRESH.value, Priority.DISCOVER.value, P
 
 def kind_of(standing: float) -> int:
     """Return the kind of a host that has such a standing."""
-    return (standing >= TRIED_FROM) + (standing >= PROVEN_FROM)
+    return (standing >= UNKNOWN_FROM) + (standing >= TRIED_FROM) + (standing >= PROVEN_FROM)
+
+
+def charged(standing: float, seconds: float) -> float:
+    """Return what is left of a standing after so many seconds of a slot; a debt grows by their worth."""
+    return standing / (1.0 + seconds / WORTH) if standing > 0.0 else max(WORST, standing - seconds / WORTH)
 
 
 class _Host:
@@ -69,7 +76,7 @@ class _Host:
         self.ready = False
         self.busy = False
         self.paused = False
-        self.kind = 0
+        self.kind = UNKNOWN
         """as it was when it became ready"""
         self.in_rings = 0
         """bit R: an entry of this host is in the ring of number R (perhaps a stale one)"""
@@ -100,7 +107,7 @@ class FetchQueue:
         self.standing: dict[str, float] = {}
         """of hosts, in answers (slot_shares.py writes it); absent: UNKNOWN"""
         self._rings: tuple[_Ring, ...] = tuple(deque() for _ in range(KINDS * _LEVELS))
-        """of unknown hosts by level, then of those of better kinds: (when it came in, host)"""
+        """of debtors by level, then of hosts of better kinds: (when it came in, host)"""
         self._entries = 0
         self._waiting: _Heap = []
         self._cooling: _Heap = []

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from xyro.exchange import ClientLimits
-from xyro.fetch_queue import BEST, PROVEN, REMEMBERED, TRIED, UNKNOWN, WORTH, FetchQueue
+from xyro.fetch_queue import BEST, DEBTOR, FAILURE, PROVEN, REMEMBERED, TRIED, UNKNOWN, WORTH, FetchQueue
 from xyro.guard import Guard
 from xyro.lab.hostile.loopback_server import listening
 from xyro.politeness import Manners, Politeness
@@ -57,27 +57,73 @@ def named(kind: str, number: int) -> list[str]:
 
 def test_newcomers_earn_slots_by_answering_and_lose_them_by_silence():
     slots = Bench().slots
-    assert slots.limit == 40
-    for _ in range(500):
-        slots.failed("mute")
-    assert slots.limit == 10
+    assert slots.places(UNKNOWN) == 40
+    for host in named("mute", 500):
+        slots.failed(host)
+    assert slots.places(UNKNOWN) == 10
     for host in named("h", 500):
         slots.answered(host, AT_ONCE)
-    assert slots.limit == pytest.approx(70, abs=1)
+    assert slots.places(UNKNOWN) == pytest.approx(70, abs=1)
 
 
-def test_a_proven_host_that_fails_is_a_newcomer_and_costs_the_others_nothing():
+def test_debtors_earn_slots_by_paying_their_debts_and_lose_them_by_new_ones():
+    slots = Bench().slots
+    assert slots.places(DEBTOR) == 37
+    for host in named("mute", 500) * 2:
+        slots.failed(host)
+    assert slots.places(DEBTOR) == 5
+    for host in named("h", 500):
+        slots.answered(host, AT_ONCE)
+    assert slots.places(DEBTOR) == 5
+    for host in named("outage", 200):
+        for _ in range(4):
+            slots.answered(host, AT_ONCE)
+        slots.failed(host)
+        for _ in range(int(FAILURE)):
+            slots.answered(host, AT_ONCE)
+    assert slots.places(DEBTOR) == pytest.approx(70, abs=1)
+
+
+def test_a_proven_host_that_fails_is_in_debt_and_costs_the_others_nothing():
     bench = Bench()
     bench.prove("a")
-    before = bench.slots.success
+    before = list(bench.slots.success)
     bench.slots.failed("a")
-    assert bench.queue.kind("a") == UNKNOWN
+    assert bench.queue.kind("a") == DEBTOR
     assert bench.slots.success == before
     bench.slots.failed("a")
-    assert bench.slots.success < before
+    assert bench.slots.success[DEBTOR] < before[DEBTOR]
+    assert bench.slots.success[UNKNOWN] == before[UNKNOWN]
 
 
-@pytest.mark.parametrize(("seconds", "answers"), [(0.01, 2), (0.5, 3), (1.0, 4), (2.0, None), (30.0, None)])
+def test_a_failure_costs_more_answers_than_a_relapser_gives_between_two():
+    bench = Bench()
+    bench.prove("honest", "relapser")
+    kinds = set()
+    for _ in range(100):
+        bench.slots.failed("relapser")
+        for _ in range(int(FAILURE) - 1):
+            bench.slots.answered("relapser", AT_ONCE)
+            kinds.add(bench.queue.kind("relapser"))
+    assert kinds == {DEBTOR}
+    bench.slots.failed("honest")
+    answers = 0
+    while bench.queue.kind("honest") < PROVEN:
+        bench.slots.answered("honest", AT_ONCE)
+        answers += 1
+    assert answers == FAILURE + 4
+
+
+def test_the_worst_debt_is_paid_by_as_many_answers_as_any():
+    bench = Bench()
+    for _ in range(1_000):
+        bench.slots.failed("a")
+    for _ in range(40):
+        bench.slots.answered("a", AT_ONCE)
+    assert bench.queue.kind("a") == PROVEN
+
+
+@pytest.mark.parametrize(("seconds", "answers"), [(0.01, 4), (0.5, 5), (0.9, 11), (2.0, None), (30.0, None)])
 def test_a_host_is_proven_by_answers_for_the_seconds_that_they_took(seconds: float, answers: int | None):
     bench, took = Bench(), None
     for number in range(1, 100):
@@ -91,7 +137,7 @@ def test_a_host_is_proven_by_answers_for_the_seconds_that_they_took(seconds: flo
 def test_patience_shrinks_while_others_wait_and_grows_with_each_failure():
     bench = Bench(concurrency=16)
     slots = bench.slots
-    assert slots.limit == 8
+    assert slots.places(UNKNOWN) == 8
     assert slots.patience("new") == 1.0
     bench.begin(*named("n", 8))
     assert slots.open == TRIED
@@ -115,22 +161,22 @@ def test_a_read_that_costs_more_than_its_host_gave_is_a_newcomers():
     bench.prove(*good, "other")
     bench.begin(*good)
     assert [slots.patience(host) for host in good] == [1.0] * 8
-    bench.clock.advance(WORTH - 0.1)
+    bench.clock.advance(WORTH / 4 - 0.1)
     assert [slots.patience(host) for host in good] == [1.0] * 8  # nobody waits
-    assert slots.kind_slots == [0, 0, 8]
+    assert slots.kind_slots == [0, 0, 0, 8]
     bench.clock.advance(0.2)
     assert [slots.patience(host) for host in good] == [1.0] * 8
-    assert slots.kind_slots == [0, 8, 0]
+    assert slots.kind_slots == [0, 0, 8, 0]
     bench.clock.advance(2.5 * WORTH)
     assert [slots.patience(host) for host in good] == [1.0] * 8
-    assert slots.kind_slots == [8, 0, 0]
+    assert slots.kind_slots == [0, 8, 0, 0]
     assert slots.open == PROVEN
     bench.line_up("other")
     assert slots.patience("good0") == LEAST_PATIENCE
     for host in good:
         slots.leave(host)
-    assert slots.kind_slots == [0, 0, 0]
-    assert slots.open == UNKNOWN
+    assert slots.kind_slots == [0, 0, 0, 0]
+    assert slots.open == DEBTOR
 
 
 def test_one_small_page_gives_nobody_the_slots_of_the_proven():
@@ -141,9 +187,9 @@ def test_one_small_page_gives_nobody_the_slots_of_the_proven():
     while bench.slots.open <= TRIED:
         bench.begin(f"turncoat{entered}")
         entered += 1
-    assert bench.slots.limit < entered == bench.slots.places(TRIED) < bench.slots.concurrency
+    assert bench.slots.places(UNKNOWN) < entered == bench.slots.places(TRIED) < bench.slots.concurrency
     bench.begin(*named("n", 3))
-    assert bench.slots.kind_slots == [3, entered, 0]
+    assert bench.slots.kind_slots == [0, 3, entered, 0]
     assert bench.slots.open == PROVEN
 
 
