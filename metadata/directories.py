@@ -13,6 +13,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +25,10 @@ _PLACES = ("/dev/shm", "")  # noqa: S108 - by mkdtemp: a name of nobody else
 """where a store that is looked at has its shadow: in memory, else where temporary files are (TMPDIR)"""
 _PREFIX, _YOUNG = "xyro-look-", 60.0
 """names of shadows; seconds"""
+
+
+SYNCS = 16
+"""files that are synced at the same time"""
 
 
 class Lock:
@@ -130,10 +135,12 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 
 def _sync_tree(top: Path) -> None:
-    for folder, _, files in os.walk(top, topdown=False):
-        for name in files:
-            sync(Path(folder, name))
-        sync(Path(folder))
+    """Sync all files and directories, many at once: the disk serves those that wait for it together. Their order does
+    not matter, for nobody finds the tree before all of it is synced."""
+    paths = [Path(folder, name) for folder, _, files in os.walk(top) for name in (*files, "")]
+    with ThreadPoolExecutor(min(len(paths), SYNCS)) as pool:
+        for _ in pool.map(sync, paths):
+            pass
 
 
 def sync(path: Path) -> None:

@@ -133,16 +133,18 @@ class Recovery(Struct, frozen=True):
 
 def create(directory: Path, number: int, partitions: int, seed: int, facts: Mapping[str, Any]) -> None:
     """A new partition: exists only once it is complete. `facts`: what the crawl's roof wants to find again."""
+    create_directory(directory, lambda path: fill(path, number, partitions, seed, facts))
 
-    def fill(path: Path) -> None:
-        store = Store.open(path / "store", create=True)
-        batch = store.batch()
-        settled = {"format": VERSION, "number": number, "partitions": partitions, "seed": seed, **facts}
-        batch.put(rows.META.key("facts"), msgpack.packb(settled))
-        store.write(batch)
-        store.close()
 
-    create_directory(directory, fill)
+def fill(path: Path, number: int, partitions: int, seed: int, facts: Mapping[str, Any]) -> None:
+    """Put an empty partition into a directory that somebody makes: as `create`, but what is here is not synced yet."""
+    path.mkdir(0o700, exist_ok=True)
+    store = Store.open(path / "store", create=True)
+    batch = store.batch()
+    settled = {"format": VERSION, "number": number, "partitions": partitions, "seed": seed, **facts}
+    batch.put(rows.META.key("facts"), msgpack.packb(settled))
+    store.write(batch)
+    store.close()
 
 
 def new_seed() -> int:

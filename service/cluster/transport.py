@@ -123,6 +123,8 @@ class ClusterBus:
         self.open: dict[int, int] = {}
         """partitions that are open here, each with the epoch at which it was opened"""
         self.counts = TrafficCounts()
+        self._refused: set[str] = set()
+        """senders of messages that could not be decoded"""
         self.courier = Courier(node, clock.time())
         self.turns = AddressTurns(link, placement, node, clock)
         self.outdated = asyncio.Event()
@@ -286,8 +288,7 @@ class ClusterBus:
         try:
             frame = self._frames.read(received.data)
         except CodecError as error:
-            self.counts.undecodable += 1
-            _log.debug("cluster: %s", error)
+            self._refuse("an unknown sender", error)
             return
         if frame is None or self._closed:
             return
@@ -308,8 +309,7 @@ class ClusterBus:
             message = decode(entry.message)
             target = self._target(entry, message)
         except CodecError as error:
-            self.counts.undecodable += 1
-            _log.debug("cluster: node %d: %s", node, error)
+            self._refuse(f"node {node}", error)
             return
         if not target or self._local.waiting(entry.topic) >= FULL:
             self.counts.astray += 1
@@ -320,6 +320,13 @@ class ClusterBus:
             self._local.post(entry.topic, message)
         except MachineError:  # closed meanwhile
             self.counts.astray += 1
+
+    def _refuse(self, sender: str, error: CodecError) -> None:
+        """Count what cannot be decoded; the log has the first of each sender, or a broken one would fill it."""
+        self.counts.undecodable += 1
+        level = logging.DEBUG if sender in self._refused else logging.WARNING
+        self._refused.add(sender)
+        _log.log(level, "cluster: dropped a message of %s: %s; more of its kind are only counted", sender, error)
 
     def _is_fresh(self, node: int, entry: Entry) -> bool:
         """Tell whether the sender owns the partition that it speaks for, as far as is known here."""

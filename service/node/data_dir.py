@@ -6,11 +6,12 @@ Made under a temporary name, synced and renamed: where it exists, resuming, audi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xyro.metadata.directories import create_directory
-from xyro.metadata.partition import Partition, create, new_seed
+from xyro.metadata.partition import Partition, fill, new_seed
 from xyro.metadata.recovery import open_partition
 from xyro.service.node import crawl_file
 from xyro.wire.errors import InputError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 NODE_FILE = "node.json"
 """file of the directory of a cluster's node (service/cluster/placement.py)"""
+AT_ONCE = 16
+"""partitions that are created or opened at the same time"""
 
 
 class DataDir:
@@ -114,15 +117,26 @@ def _is_free(path: Path) -> bool:
 
 
 def _fill(path: Path, partitions: int) -> None:
-    seed = new_seed()
-    for number in range(partitions):
-        create(path / f"p{number:04d}", number, partitions, seed, {})
+    """The partitions, several at once: each waits for the disk a few times, and it serves all waits alike."""
+    seed, making = new_seed(), list[Future[None]]()
+    with ThreadPoolExecutor(min(partitions, AT_ONCE)) as makers:
+        for number in range(partitions):
+            making.append(makers.submit(fill, folder_of(path, number), number, partitions, seed, {}))
+    for made in making:
+        made.result()
 
 
 def _open(folders: Sequence[Path], bits: int, look: bool) -> list[Partition]:
+    """Open the first partition alone, for whoever has that one has the crawl; then the others, several at once."""
     opened: list[Partition] = []
     try:
-        opened.extend(open_partition(folder, bits=bits, look=look) for folder in folders)
+        opened.append(open_partition(folders[0], bits=bits, look=look))
+        with ThreadPoolExecutor(AT_ONCE) as openers:
+            others = [openers.submit(open_partition, folder, bits=bits, look=look) for folder in folders[1:]]
+        failures = [error for each in others if (error := each.exception()) is not None]
+        opened.extend(each.result() for each in others if each.exception() is None)
+        if failures:
+            raise failures[0]
         found = [partition.number for partition in opened]
         if found != list(range(opened[0].facts["partitions"])):
             raise InputError(

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import time
+import urllib.request
+
+import nats
 import pytest
 
 from tests.service.cluster_rig import DELAY, ServerLog, alone, running_cluster
@@ -61,3 +67,25 @@ def test_a_node_that_is_away_is_named_first_and_missed_no_more_when_it_is_back(t
         cluster.start(2)
         assert cluster.until(lambda: (cluster.get("/audit") or {}).get("ok"), "all answer again")
         cluster.stop(1), cluster.stop(2)
+
+
+def test_what_cannot_be_decoded_is_told_once_in_the_log(tmp_path):
+    with running_cluster(tmp_path) as cluster:
+        cluster.start(1)
+        with urllib.request.urlopen(f"http://127.0.0.1:{cluster.broker.monitor}/connz?subs=1") as answer:
+            subjects = [name for each in json.load(answer)["connections"] for name in each["subscriptions_list"]]
+        (subject,) = [name for name in subjects if ".node." in name]
+
+        async def post(*data):
+            client = await nats.connect(cluster.broker.url)
+            for each in data:
+                await client.publish(subject, each)
+            await client.close()
+
+        asyncio.run(post(b"", b"nonsense", b"\xff" * 100))
+        deadline = time.monotonic() + 20
+        while (line := "dropped a message of an unknown sender") not in cluster.log(1).read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert cluster.get("/status")["partitions"] == 16  # it stopped nothing
+        assert cluster.log(1).read_text().count(line) == 1
