@@ -34,8 +34,7 @@ TICKS = 500
 MOST_HIDDEN = 1_000
 """changes that are drawn between two reads"""
 FEW_READS = 10
-"""repeated reads of a page by which rates are learned so far that obsolescence misses fewest changes, also where they
-spread over three powers of ten"""
+"""reads a page at which obsolescence, by rates learned anew, still missed more than uniform reads (docs/data.md)"""
 SHORTEST = 600.0
 """seconds that a history spans at least"""
 PLAN_RULES = {"obsolescence": "p1", "mixed": "mixed:1"}
