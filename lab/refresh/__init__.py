@@ -13,7 +13,7 @@
     known.py        what intervals give with known rates, without a simulation
     refresh_figures.py   every policy on every world    replay.py   on recorded histories    jobs.py   in processes
     crawl_replay.py      a crawl's own history, beside what was (`xyro plan --replay`)
-    rate_trials.py   the estimate of change rates, judged by events
+    rate_trials.py   the estimate of change rates, judged by events    prior_shapes.py   why `stale` says too much
     refresh_claims.py, quoted_claims.py, where.py   which claims hold, ours and the papers', and where
     refresh_plots.py, refresh_text.py     the figures as PNG and as text
     live.py         what the copies of a real crawl are worth, as the server sees it

@@ -33,6 +33,8 @@ TICKS = 500
 """of a replay at least"""
 MOST_HIDDEN = 1_000
 """changes that are drawn between two reads"""
+FEW_READS = 10
+"""reads a page at which obsolescence, by rates learned anew, still missed more than uniform reads (docs/data.md)"""
 SHORTEST = 600.0
 """seconds that a history spans at least"""
 PLAN_RULES = {"obsolescence": "p1", "mixed": "mixed:1"}
@@ -226,6 +228,9 @@ def text_of(history: SeenHistory, rows: Sequence[CrawlRow]) -> str:
         f"{always:,} pages had changed at each read: they may change any faster, and more be missed of them. Of "
         f"{counts['read_once']:,} pages read once",
         "only the prior is known. Discovery is left as it was.",
+        "Each policy begins without rates and learns them from its own reads, "
+        f"{history.reads / len(history.lines):.3g} a page as it was. With {FEW_READS} or fewer",
+        "obsolescence, which needs rates most, may miss more changes than others do; `xyro plan` knows today's rates.",
     ]
     return "\n".join(lines)
 

@@ -124,6 +124,11 @@ def test_plan_replays_what_the_crawl_has_seen(tmp_path):
     assert all(fresh[name, 0.5] < fresh[name, 1.0] < fresh[name, 2.0] for name, _ in fresh)
     assert answer["history"]["pages"] == 12 and answer["history"]["dated"] > 10
     text = xyro("plan", "--replay", "--bandwidth", "3/day", "--policy", "freshness", "--data", tmp_path / "d").stdout
-    assert "as it was" in text and "What the history cannot tell" in text and len(text.splitlines()) == 8
+    assert (
+        "as it was" in text
+        and "What the history cannot tell" in text
+        and len(text.splitlines()) == 10
+        and "learns them" in text
+    )
     refused = xyro("plan", "--replay", "--target", "0.9", "--data", tmp_path / "d")
     assert refused.returncode == 2 and "--target" in refused.stderr
