@@ -273,6 +273,7 @@ def form_of(url: str) -> str:
     return f"{place[: place.rindex('/') + 1]}?{'&'.join(keys)}"
 
 
+@lru_cache(maxsize=1024)  # the judgement of one answer asks five times
 def suffix_of(url: str) -> str:
     """The extension of the path's last segment in lower case ('html', 'gz'), without a segment's ';parameters'.
 
