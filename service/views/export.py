@@ -270,7 +270,7 @@ def _parquet(table: str, rows: Iterable[Row], out: IO[bytes]) -> int:
     types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
     columns = _columns(table)
     times = [name for name in columns if name in TIMES]
-    fields = {name: types[kind] for name, kind in columns.items()} | dict.fromkeys(times, pa.timestamp("s", tz="UTC"))
+    fields = {name: types[kind] for name, kind in columns.items()} | dict.fromkeys(times, pa.timestamp("ms", tz="UTC"))
     schema = pa.schema(list(fields.items()))
     count = 0
     with pq.ParquetWriter(out, schema) as writer:

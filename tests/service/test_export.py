@@ -56,7 +56,7 @@ def test_what_is_written_is_read_again(tmp_path, form, given):
         times = {
             name
             for name, kind in zip(found.column_names, found.schema.types, strict=True)
-            if "[s, tz=UTC]" in str(kind)
+            if "[ms, tz=UTC]" in str(kind)
         }
         assert times == {"first_seen", "first_read", "last_read", "last_change", "next_read"}
 
