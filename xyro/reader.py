@@ -82,6 +82,9 @@ class ReaderOptions(Struct, frozen=True, kw_only=True):
     """what is kept of each answer; None: nothing"""
     client: Literal["fast", "aiohttp"] = "fast"
     """what sends requests"""
+    log_level: str = "info"
+    log_form: str = "text"
+    """of the log lines that a reader process writes"""
     sites: SiteOptions = NO_SITES
     """what some hosts are asked with, and how"""
     ca_file: str = ""

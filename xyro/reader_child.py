@@ -36,6 +36,7 @@ from xyro.reader import ReaderOptions, fetcher_of
 from xyro.wire import codec
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import TheirError
+from xyro.wire.log_setup import set_up
 from xyro.wire.messages import FetchOrder
 
 T = TypeVar("T")
@@ -116,9 +117,9 @@ class ReaderChild(asyncio.Protocol):
 
     def _begin(self, options: bytes, rules: bytes) -> None:
         self._guard = msgspec.msgpack.decode(rules, type=GuardRules).guard()
-        self._fetcher = fetcher_of(
-            msgspec.msgpack.decode(options, type=ReaderOptions), self._guard, SystemClock(), self._allowed
-        )
+        described = msgspec.msgpack.decode(options, type=ReaderOptions)
+        set_up(described.log_level, described.log_form)
+        self._fetcher = fetcher_of(described, self._guard, SystemClock(), self._allowed)
 
     def _allowed(self, host: str) -> float:
         return self._patience.get(host, 1.0)

@@ -27,11 +27,11 @@ from xyro.plugins import PLUGINS, extensions
 from xyro.service.api.endpoints import ENDPOINTS
 from xyro.service.cli.options import tell
 from xyro.service.node.life_cycle import Job, run, sentence
-from xyro.service.node.log_setup import set_up
 from xyro.service.node.node import Bounds
 from xyro.service.node.stopped import open_stopped
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError
+from xyro.wire.log_setup import set_up
 
 Floats = NDArray[np.float64]
 

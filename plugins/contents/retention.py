@@ -149,7 +149,7 @@ class Retention:
             self._count(count + self._drop_revisits(bereft))
         self._unlink(self._directory / file)
 
-    def _drop_revisits(self, pages: Sequence[int]) -> int:
+    def _drop_revisits(self, pages: Sequence[PageId]) -> int:
         """Drop revisits of these pages that refer to no answer which is left; how many."""
         gone: dict[str, list[int]] = {}
         for page in pages:

@@ -9,7 +9,6 @@ import click
 from xyro.service.cli.options import directory_of, with_data
 from xyro.service.cli.running_crawl import daemon, with_wait
 from xyro.wire.errors import InputError
-from xyro.wire.urls import host_and_port
 
 
 @click.command(short_help="Print a link to the crawl's page for the browser.")
@@ -28,6 +27,8 @@ def dashboard(data: Path | None, wait: float | None, launch: bool, listen: str, 
     In a container this machine is the container. --listen 0.0.0.0:8089 passes what comes to that port on to the page,
     until Ctrl-C; publish the port on 127.0.0.1 alone, for there is no TLS, and name the published address by --at.
     """
+    from xyro.wire.urls import host_and_port
+
     remote = daemon(directory_of(data), wait)
     where = host_and_port(remote.host, remote.port)
     if listen or address:

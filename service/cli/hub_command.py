@@ -41,8 +41,8 @@ def hub(listen: str, data: Path, names: tuple[str, ...], share: Path | None, che
 
     from xyro.service.cluster.broker import prepare_broker, run_hub
     from xyro.service.cluster.broker_config import Listen
-    from xyro.service.node.log_setup import set_up
     from xyro.wire.clock import SystemClock
+    from xyro.wire.log_setup import set_up
 
     folder = data / "join" if share is None else share
     if check:

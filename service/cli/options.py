@@ -177,8 +177,8 @@ def settings_of(
     """
     from xyro.configs.load import SERVE, load, slips
     from xyro.service.node import crawl_file
-    from xyro.service.node.log_setup import set_up
     from xyro.service.node.numbered_dirs import claim_directory, is_numbered
+    from xyro.wire.log_setup import set_up
 
     options = {"store.data": data, **{name.replace("__", "."): value for name, value in overrides.items()}}
     directory = Path(load(config, os.environ, options).store.data)

@@ -72,8 +72,12 @@ def _awaited(directory: Path, wait: float | None, find: Callable[[], Remote | No
             return remote
         if wait is None and not _is_open(directory):
             return None
+    from xyro.metadata.directories import is_announced
+
+    if is_announced(directory):
+        raise MachineError(f"{directory}: the process that works on it is still starting; ask again later")
     if _is_open(directory):
-        raise MachineError(f"{directory}: the process that works on it is still starting; wait longer: --wait SECONDS")
+        raise InputError(f"{directory}: in use by another process, which cannot be asked; wait until it has ended")
     return None
 
 

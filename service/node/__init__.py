@@ -36,7 +36,7 @@ A process's life:
     migration.py         a directory of an older format, carried over
     repair.py            a damaged directory made whole, and an account of what was lost
     status.py            `xyro status` of a running crawl      stopped.py         a crawl that does not run, to look at
-    progress.py, log_setup.py   what a person sees meanwhile   slicing.py         long work, some at a time
+    progress.py          what a person sees meanwhile      slicing.py         long work, some at a time
     open_files.py        raises the limit of open files       garbage.py         Python's collector, tuned
 
 What always holds: an effect leaves only after the commit group that caused it is on disk; what changes a partition is a

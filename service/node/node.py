@@ -38,7 +38,6 @@ from xyro.service.node.host_calendar import HostCalendar
 from xyro.service.node.joint_settling import Ids, JointSettling, places
 from xyro.service.node.load_loop import FULL, LoadLoop
 from xyro.service.node.loader_factory import lazy_intake_of
-from xyro.service.node.log_setup import log_reads
 from xyro.service.node.network import LoneNode, NodeNetwork
 from xyro.service.node.page_lookup import PageLookup, PartitionParts
 from xyro.service.node.page_questions import PageQuestions
@@ -55,6 +54,7 @@ from xyro.wire.bus import Bus, LocalBus
 from xyro.wire.clock import Clock, SystemClock
 from xyro.wire.commands import HoldHost, ReturnOrders
 from xyro.wire.ids import local_page, owner_of
+from xyro.wire.log_setup import log_reads
 from xyro.wire.messages import FetchOrder, PageReport, Priority, Submit
 from xyro.wire.questions import FindPart
 

@@ -64,6 +64,8 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
         values=_installed(VALUES, settings.opic.values, "[opic] values"),
         parsers={mime: _installed(PARSERS, name, f"[fetch] parsers: {mime}") for mime, name in fetch.parsers.items()},
         client=fetch.client,
+        log_level=settings.log.level,
+        log_form=settings.log.format,
         sites=site_options(settings),
         ca_file=_ca_file(fetch),
         signing=signing_options(identity.sign, identity.key, identity.agent),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from xyro.configs.schema import RefreshSettings, Settings
-from xyro.service.node.log_setup import set_up
 from xyro.wire.errors import InputError
+from xyro.wire.log_setup import set_up
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node

@@ -17,9 +17,9 @@ from xyro.service.api.endpoints import ENDPOINTS
 from xyro.service.cluster.membership import ClusterMembership
 from xyro.service.cluster.transport import MessageLoss
 from xyro.service.node.life_cycle import Job, run
-from xyro.service.node.log_setup import set_up
 from xyro.service.node.node import Bounds
 from xyro.wire.clock import SystemClock
+from xyro.wire.log_setup import set_up
 
 
 def main(url: str, data: str, delay: str, share: str, seed: str, deadly: str) -> None:

@@ -18,6 +18,7 @@ from xyro.lab.child import running
 from xyro.lab.command import lab
 from xyro.metadata import rows as stored_rows
 from xyro.metadata.store import Store
+from xyro.service.cli import running_crawl
 
 HEAVY = {"aiohttp", "numpy", "lxml", "msgspec", "uvloop", "plyvel", "rich", "selectolax", "asyncio", "yarl", "aiodns"}
 SEED = "http://127.1.0.1:9999/"
@@ -429,7 +430,8 @@ def _refuse_a_second_process(web, data, daemon):
         assert done.returncode == 2 and f"process {daemon.pid}" in done.stderr and "xyro submit" in done.stderr
 
 
-def test_a_locked_directory_without_interface_is_in_use(crawled, tmp_path):
+def test_a_locked_directory_without_interface_is_in_use(crawled, tmp_path, monkeypatch):
+    monkeypatch.setattr(running_crawl, "STARTS", 0.3)
     data = tmp_path / "data"
     shutil.copytree(crawled[0], data)
     store = Store.open(data / "p0000" / "store")

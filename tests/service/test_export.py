@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from xyro.service.node.log_setup import set_up
 from xyro.service.node.progress import PLAIN, LogPace, line, rate
 from xyro.service.views.export import COLUMNS, check, form_of, write_rows
 from xyro.service.views.text_tables import field_lines, pages_table
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.log_setup import set_up
 
 PAGE = dict.fromkeys(COLUMNS["pages"]) | {"id": 1, "url": "http://a/?q=1,2", "importance": 1.5, "cash": 7}
 OTHER = PAGE | {

@@ -154,7 +154,7 @@ def test_values_out_of_range_are_said_once_and_counted(installed, tmp_path, read
         lines = [json.loads(line) for line in done.stderr.splitlines() if "boasts" in line]
         told = [(line["plug_in"], line["clipped"]) for line in lines if line.get("event") == "plug-in-value"]
         assert told == [("boasts", 1), ("boasts", 10)], done.stderr
-        because = command("why", f"{entry}cats/0", "--data", tmp_path / "data").stdout
+        because = command("why", lines[0]["url"], "--data", tmp_path / "data").stdout
         assert "value 7 by plug-in boasts is not within 0 to 1: 1 is taken" in " ".join(because.split())
 
 
