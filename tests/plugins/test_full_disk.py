@@ -150,7 +150,7 @@ READ_ONLY = "Read-only file system"
 
 
 def test_a_disk_that_can_only_be_read_is_told_as_a_full_one(tmp_path, disk):
-    """From the start, and from the middle of a crawl on; with room again the missing is stored."""
+    """From the start of a crawl on; once it can be written, what is read is stored again."""
     data, keep = tmp_path / "data", {"XYRO_KEEP__DIRECTORY": str(disk)}
     remount = ("mount", "-o", "remount,size=64m,{}", str(disk))
     with running(pages=60, hosts=4, seed=3, rate_median=0.0) as web:
