@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,10 @@ async def bandwidth(tab):
     """The slider says what another bandwidth would give."""
     await tab.until("document.querySelector('#outlook')?.textContent.includes('reads a day keep')")
     before = await tab.value("document.querySelector('#outlook').textContent")
+    assert before.startswith("4,320,000 reads a day keep"), before  # what is set: 50 a second
+    note = await tab.value("document.querySelector('#plan .note').textContent")
+    told, kept = (float(re.search(r"([\d.]+) % fresh", text)[1]) for text in (note, before))
+    assert abs(told - kept) < 5, (note, before)  # one outlook, asked for twice
     await reach(tab, "here.id === 'bandwidth'")
     await tab.press("ArrowLeft", 30)
     await tab.until(f"document.querySelector('#outlook').textContent !== {json.dumps(before)}")
