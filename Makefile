@@ -25,9 +25,9 @@ endif
 endif
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --require-hashes
-# One worker more than there are cores, for many tests wait: for disks, clocks and other processes. A worker that has nothing
+# Two workers a core, for many tests wait: for disks, clocks and other processes. A worker that has nothing
 # left to do takes tests from the others: no order may be relied upon.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 PYTEST := $(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 # The folder itself, not a copy of it; the build backend comes out of the lock, so nothing is fetched that is not pinned.
 INSTALL_XYRO := $(PIP) install --quiet --no-deps --no-build-isolation --editable .

@@ -104,7 +104,7 @@ class ContentsView:
 
     def html(self, page: PageId, until: float) -> bytes:
         """The body of the last answer that was read until then; decoded."""
-        bodies = [row for row in records_of(self._index, page) if not row.revisit and math.floor(row.time) <= until]
+        bodies = [row for row in records_of(self._index, page) if not row.revisit and row.time <= until]
         if not bodies:
             raise InputError("its HTML is not kept; [keep] warc = true keeps it from the next read on")
         return self.body(bodies[-1])
@@ -218,12 +218,11 @@ class ContentsView:
 
 
 def chosen_version(versions: Sequence[Version], number: int | None, until: float) -> Version:
-    """The one of this number, or the last version until a moment: moments are shown in whole seconds, so what was read
-    within its second counts. InputError: there is none."""
+    """The one of this number, or the last version until a moment. InputError: there is none."""
     if number is not None:
         versions = [version for version in versions if version.number == number]
     else:
-        versions = [version for version in versions if math.floor(version.time) <= until]
+        versions = [version for version in versions if version.time <= until]
     if not versions:
         raise InputError("no such version is kept; `xyro page versions URL` lists those that are")
     return versions[-1]

@@ -107,7 +107,9 @@ def get(url: str, place: CrawlPlace, form: str, number: int | None, time: str, o
 
     if time and number is not None:
         raise click.UsageError("--version and --time each name one version; give one of them")
-    until = moment(time, "--time", SystemClock().time()) if time else math.inf
+    until = math.inf
+    if time:  # moments are shown in whole seconds, so what was read within that second counts
+        until = math.nextafter(math.floor(moment(time, "--time", SystemClock().time())) + 1, 0)
     with contents_of(place) as view:
         found = _page(view, url)
         if form == "html":

@@ -5,10 +5,13 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import shutil
+import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -82,6 +85,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
         done = process("crawl", site.url + "/", *LOOPBACK, "--data", data, **KEEP)
         assert done.returncode == 0, done.stderr
         site.pages["/"] = page("Start", "The price is twelve euros.")
+        time.sleep(1.0)  # moments are shown in whole seconds: --time could not tell two versions of one
         done = process("crawl", *LOOPBACK, "--data", data, "--refresh", "--max-pages", "6", "--max-seconds", "20")
         assert done.returncode == 0, done.stderr
         yield data, site.url, first
@@ -122,6 +126,18 @@ def test_get_gives_each_form_of_each_version(crawled):
         out = data.parent / "page.html"
         assert xyro("page", "get", url + "/", "--as", "html", *options, "-o", out, "--data", data).returncode == 0
         assert out.read_text() == first["/"].replace("is ten", f"is {words}")
+
+
+def test_two_versions_of_one_second_are_told_apart(crawled, tmp_path):
+    data, url, first = crawled
+    shutil.copytree(data, tmp_path / "data")
+    with closing(sqlite3.connect(tmp_path / "data" / "contents" / "index.sqlite")) as index, index:
+        for table in ("records", "texts"):  # their times become fractions of one second, in their order
+            times = [time for (time,) in index.execute(f"SELECT DISTINCT time FROM {table} ORDER BY time")]
+            index.executemany(f"UPDATE {table} SET time = 5 + ?1 / 1e10 WHERE time = ?1", [(each,) for each in times])
+    for number, words in ((1, "ten"), (2, "twelve")):
+        got = process("page", "get", url + "/", "--as", "html", "--version", str(number), "--data", tmp_path / "data")
+        assert got.stdout == first["/"].replace("is ten", f"is {words}")
 
 
 def test_get_takes_a_version_or_a_time(crawled):
