@@ -43,6 +43,8 @@ WITNESS = ".witness"
 """file of a partition's directory; hidden, so no backup takes it for one that never changes"""
 _SLOT = struct.Struct(">QQ")
 JOURNAL_FROM = rows.META.key("journal from")
+MUCH = 1 << 20
+"""bytes of deleted journal that are worth a compaction: half a table file"""
 """number of the oldest journal record that is stored, since records were last deleted"""
 _UNREAD = int(State.UNREAD)
 _UNLEASED = ~LEASED & 0xFFFF_FFFF
@@ -179,7 +181,8 @@ class Partition:
         self.journal_bytes = recovery.journal_bytes
         self.journal_from = recovery.journal_from
         """the oldest journal record still stored"""
-        self._trimmed = False
+        self._trimmed = 0
+        """bytes of journal records that were deleted since the last compaction"""
         """journal records were deleted"""
         self._next = recovery.commit + 1
         self.columns = columns = recovery.columns
@@ -405,6 +408,7 @@ class Partition:
                 while any(commit.number <= last for commit in self._flying):
                     yield step
         self.journal_bytes -= length  # records sealed meanwhile are yet to be replayed
+        self._trimmed += length
         self._trim(oldest_snapshot(self.directory) or 0)
 
     def _trim(self, oldest: int) -> None:
@@ -415,12 +419,11 @@ class Partition:
             batch.put(JOURNAL_FROM, msgpack.packb(oldest + 1))
             self.store.write(batch)
             self.journal_from = oldest + 1
-            self._trimmed = True
 
     def close(self) -> None:
-        """Every group must have been written. What is left of deleted journal records goes: scans would pass it."""
-        if self._trimmed:
-            self._trimmed = False
+        """Every group must have been written. What is left of much deleted journal goes: scans would pass it."""
+        if self._trimmed >= MUCH:
+            self._trimmed = 0
             self.store.compact(rows.JOURNAL.key(0), rows.JOURNAL.key(self.journal_from))
         self.store.close()
         if self._witness is not None:

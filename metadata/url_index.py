@@ -212,15 +212,17 @@ class FingerprintTable:
 
     def items(self) -> tuple[Fingerprints, Ids]:
         """All fingerprints and their ids, in the table's own order (a copy: 12 bytes each)."""
-        parts = list(self.segments())
+        parts = [(np.empty(0, np.uint64), np.empty(0, np.uint32)), *self.segments()]
         return np.concatenate([fps for fps, _ in parts]), np.concatenate([ids for _, ids in parts])
 
     def segments(self) -> Iterator[tuple[Fingerprints, Ids]]:
-        """Yield fingerprints and ids, copied segment by segment; what was inserted before a segment's turn is in it."""
+        """Yield fingerprints and ids, copied segment by segment; what was inserted before a segment's turn is in it.
+        Empty ones are left out."""
         for segment in range(SEGMENTS):
-            with self._lock:
-                copy = self._extract(segment)
-            yield copy
+            if self._counts[segment]:
+                with self._lock:
+                    copy = self._extract(segment)
+                yield copy
 
     # Vectors
 

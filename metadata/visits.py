@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from array import array
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -229,8 +228,8 @@ class Sightings:
     fell there: memory is bounded, and what was overwritten costs nothing but evidence."""
 
     def __init__(self) -> None:
-        self._keys = array("Q", bytes(8 * PLACES))
-        self._pages = array("I", bytes(4 * PLACES))
+        self._keys = memoryview(bytearray(8 * PLACES)).cast("Q")  # zeros that no page of memory is spent on yet
+        self._pages = memoryview(bytearray(4 * PLACES)).cast("I")
 
     def strange(
         self, host: int, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None

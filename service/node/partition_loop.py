@@ -171,7 +171,8 @@ class PartitionLoop:
         if self._work and not self._later and not self._work.urgent:
             least = self.store.commit_seconds
             if not self._pressing() or (self._partitions > 1 and self._work.cash_only):
-                await self._window(max(least, min(least * self._partitions, LONGEST_WINDOW)))
+                rest = 1 if self._idle() else self._partitions  # where nothing is read, all wait for this cash
+                await self._window(max(least, min(least * rest, LONGEST_WINDOW)))
         return True
 
     async def _hold(self) -> None:
