@@ -22,6 +22,7 @@ MAX_SIZE = 512 * 1024
 MAX_TAGS = 20_000
 MAX_TAG = 8 * 1024
 """Bytes of one tag: its attributes are compared with each other."""
+HALF = MAX_TAG // 2
 MAX_DEPTH = 512
 MAX_FORMATTING = 64
 """Formatting elements open at once: each paragraph opens all of them again (the adoption agency of the standard)."""
@@ -102,12 +103,12 @@ def _tags_of(body: bytes) -> frozenset[bytes] | None:
     body = body.lower()
     tags = _TAG.findall(body)
     distinct = frozenset(tags)
-    if _LONG_TAG.search(body):
-        return None
+    if any(body.find(b">", start, start + HALF) < 0 for start in range(0, len(body), HALF)) and _LONG_TAG.search(body):
+        return None  # a tag that is too long has a whole half of its length without an end
     if not _OPTIONS.isdisjoint(distinct) and body.count(b"<opt") + body.count(b"</opt") > MAX_OPTIONS:
         return None
     deep = distinct - _SHALLOW
-    tags = [tag for tag in tags if tag in deep]
+    tags = [*filter(deep.__contains__, tags)]
     nested = b"".join(tags)
     for _ in range(ROUNDS):
         nested = _CHILDLESS.sub(b"", nested)

@@ -113,7 +113,7 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
-def _table(rows: list[list[list[TextBlock]]]) -> str:
+def _table(rows: Sequence[Sequence[Sequence[TextBlock]]]) -> str:
     lines = ["| " + " | ".join([" ".join(map(_line, cell)).replace("|", "\\|") for cell in row]) + " |" for row in rows]
     lines.insert(1, "|" + " --- |" * len(rows[0]))
     return "\n".join(lines)
@@ -156,7 +156,7 @@ def _emphasized(found: re.Match[str]) -> str:
     return f"{before if last != ' ' else ''}{text}{after}"
 
 
-def _styled(markup: str, targets: list[str]) -> str:
+def _styled(markup: str, targets: Sequence[str]) -> str:
     """A line with emphasis or code. Emphasis that its neighbours would undo goes: `**"so"**said` is none."""
     stretches = _stretches(markup)
     parts: list[str] = []

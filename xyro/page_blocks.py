@@ -152,6 +152,8 @@ class BlockWalk:
         """places in the line that are of its Markdown only"""
         self._letters = 0
         self._links = 0
+        self._href = ""
+        """of the tag that was met last, where it is a link's"""
         self._target = ""
         """address of the link that is open"""
         self._targets: list[str] = []
@@ -181,7 +183,7 @@ class BlockWalk:
         next(pieces)
         for piece in pieces:
             head, _, text = piece.partition(">")
-            tag = met(head) or _tag_of(head)
+            tag = met(head) or self._tag_of(head)
             if tag.drops and self._is_dropped(tag, head):
                 if tag.ends is not None:
                     self._flush("")
@@ -224,12 +226,22 @@ class BlockWalk:
             if text and not text.isspace():
                 letters += len(text)
         self.skipped[skipped] += letters
+        self._href = ""
         return behind
 
     def _is_dropped(self, tag: Tag, head: str) -> bool:
         if head in self._spared:
             return False
         return not self._everything or (tag.name in _DROPPED and tag.name not in _READABLE)
+
+    def _tag_of(self, head: str) -> Tag:
+        """The meaning of a tag that was not met before. That of a link is the same whatever its address is."""
+        before, found, after = head.partition(_HREF)
+        if found and (before == "a" or before.startswith("a ")):
+            self._href, _, after = after.partition('"')
+            head = before + after
+            return _TAGS.get(head) or _learnt(head)
+        return _learnt(head)
 
     # What tags do
 
@@ -286,7 +298,7 @@ class BlockWalk:
         self._linked = self._letters
         if self._target:
             self._mark(LINK[1])
-        href = head.partition(_HREF)[2].partition('"')[0]
+        href, self._href = self._href, ""
         self._target = target = self._resolved(href) if href else ""
         if target:
             self._targets.append(target)
@@ -377,7 +389,7 @@ class BlockWalk:
         line = self._line
         if not line:
             return
-        markup, bare, targets = "", "".join(line), self._targets
+        markup, bare, targets = "", line[0] if len(line) == 1 else "".join(line), self._targets
         if self._marks:
             markup = bare
             for place in self._marks:
@@ -461,13 +473,8 @@ _ACTS: dict[str, Callable[[BlockWalk, Tag, str], None]] = {
 _ENDS = {**dict.fromkeys(_BLOCKS, ""), **{"/" + name: name for name in _BLOCKS}}
 
 
-def _tag_of(head: str) -> Tag:
-    """The meaning of a tag that was not met before."""
-    before, found, after = head.partition(_HREF)
-    if found and (before == "a" or before.startswith("a ")):
-        head = before + after.partition('"')[2]
-        if tag := _TAGS.get(head):
-            return tag
+def _learnt(head: str) -> Tag:
+    """What a tag means, remembered."""
     name = head.partition(" ")[0]
     drops = name in _DROPPED or (
         len(name) < len(head)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import bisect
 import itertools
+from collections.abc import Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 WHOLE = 120
 """bytes of UTF-8 from which on a paragraph is no label: forty letters of Chinese"""
@@ -41,11 +42,11 @@ class TextBlock(Struct):
     """letters of it that are links"""
     markup: str = ""
     """the text as HTML, with marks of ours for its links and emphasis (markdown.py); empty where there are none"""
-    targets: list[str] = field(default_factory=list)
+    targets: Sequence[str] = ()
     """addresses of its links"""
     places: tuple[Enclosure, ...] = ()
     """from the outermost one"""
-    cells: list[list[list[TextBlock]]] = field(default_factory=list)
+    cells: Sequence[Sequence[Sequence[TextBlock]]] = ()
     """of a table, by row"""
 
 
