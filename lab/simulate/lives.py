@@ -30,9 +30,10 @@ from xyro.lab.simulate.wires import Wires
 from xyro.lab.simulate.witness import CrawlWitness, PromisedGaps
 from xyro.metadata.partition import Partition
 from xyro.metadata.recovery import recover
+from xyro.service.node.crawl_end import Bounds, ended
 from xyro.service.node.crawl_views import CrawlViews
 from xyro.service.node.data_dir import DataDir
-from xyro.service.node.node import Bounds, Node
+from xyro.service.node.node import Node
 from xyro.service.views.audit import audit
 from xyro.wire.errors import MachineError
 
@@ -361,7 +362,7 @@ class _Life:
 
     async def _finish(self, node: Node) -> str:
         while True:
-            if reason := node.ended():
+            if reason := ended(node):
                 return reason
             node.check()
             if self.faults.is_due and self.faults.end is not None and self.faults.end.kind == "stop":
