@@ -100,6 +100,11 @@ class PageArchive:
         self._paused_until = 0.0
         self._pause = ""
 
+    def follow(self, private: tuple[str, ...], bytes_signature: bool) -> None:
+        """Other [[sites]]. Values that were hidden stay hidden: requests under way have them."""
+        names = tuple(sorted({*self._options.private, *private}))
+        self._options = replace(self._options, private=names, bytes_signature=bytes_signature)
+
     @property
     def tape_of(self) -> Callable[[], Tape] | None:
         """Makes the tape of one answer; None: records are not kept."""
