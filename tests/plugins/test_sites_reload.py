@@ -59,4 +59,6 @@ def test_a_daemon_asks_by_other_sites_after_sighup(tmp_path, hosts, client, read
         it.communicate(timeout=60)
     text = b"".join(gzip.decompress(found.read_bytes()) for found in data.rglob("*.warc.gz"))
     assert text.count(b"X-Key: (not kept)") == sum("x-key" in headers for _, _, headers, _ in wiki.seen) >= 3
-    assert not any(b"-key" in found.read_bytes() for found in data.rglob("*") if found.is_file()) and b"-key" not in text
+    assert (
+        not any(b"-key" in found.read_bytes() for found in data.rglob("*") if found.is_file()) and b"-key" not in text
+    )
