@@ -37,6 +37,8 @@ DUE_AT_ONCE = 512
 """most due pages that one turn looks at"""
 EARLY_AT_ONCE = 128
 """most pages that one turn looks at before their time"""
+FILED_AT_ONCE = 8192
+"""pages a turn that are filed anew: 15 ms at most, where each is in a folder of its own"""
 SLACK = 0.02
 """of an interval: so much later than it was filed a page is read as it was filed"""
 PAUSE = 1.0
@@ -61,20 +63,34 @@ class DueQueue:
         self.governor = Governor()
         self.behind = False
         """more was due in the last turn than was read"""
+        self._filed_to = self._to_file = 0
+        """pages from the first to the second are in no folder yet"""
         self._rest = 0.0
         """nothing can be read early before"""
         self._pause = PAUSE
 
-    def follow(self, unit: int) -> bool:
-        """Go on with folders of so many seconds. True: they are others, and empty."""
-        if unit == self.folders.unit_seconds:
-            return False
-        self.folders = DueFolders(unit)
-        return True
+    def follow(self, unit: int) -> None:
+        """Go on with folders of so many seconds: if they are others, empty ones, which `next_to_file` fills."""
+        if unit != self.folders.unit_seconds:
+            self.folders = DueFolders(unit)
+            self._filed_to, self._to_file = 0, self.partition.columns.n
+
+    @property
+    def filing(self) -> bool:
+        """Folders are being filled anew, and lack pages until then."""
+        return self._filed_to < self._to_file
+
+    def next_to_file(self) -> tuple[int, int]:
+        """The next range of pages that the caller is to file by their column `due`; an empty one where none are left.
+        What is filed meanwhile of pages behind it is left to their turn."""
+        start = self._filed_to
+        self._filed_to = min(start + FILED_AT_ONCE, self._to_file)
+        return start, self._filed_to
 
     def file(self, page: LocalPage, due: int) -> None:
         """Into the folder of the first time unit that begins when the page is due: never read early, a unit late."""
-        self.folders.put(page, self._filed(due))
+        if not self._filed_to <= page < self._to_file:
+            self.folders.put(page, self._filed(due))
 
     def recover(self, pages: Pages, due: Pages) -> None:
         """File pages after a restart: uint32 arrays of one length."""
@@ -114,7 +130,7 @@ class DueQueue:
         file again."""
         room -= yield from self._begun(now, room)
         self._rest = min(self._rest, now + self.folders.unit_seconds)  # the clock may have been set back
-        if self.bandwidth.fixed and not self.behind and now >= self._rest:
+        if self.bandwidth.fixed and not self.behind and not self.filing and now >= self._rest:
             yield from self._early(now, min(room, EARLY_AT_ONCE))
 
     def _begun(self, now: float, room: int) -> Generator[tuple[LocalPage, RefreshRow], None, int]:

@@ -129,8 +129,7 @@ class Schedule:
             self.bandwidth.sites.follow(settings.sites)
         self.bandwidth.follow(settings.refresh)
         self.freshness.follow(settings.refresh)
-        if self.due_queue.follow(time_unit(settings)):
-            self._file_all()  # all at once: a shorter time than ten minutes is promised, so they are not many
+        self.due_queue.follow(time_unit(settings))
         if self.bandwidth.law != law:
             self.bandwidth.stop_counting()
             self._count_anew()
@@ -160,16 +159,16 @@ class Schedule:
             read = np.flatnonzero((due > 0) & (state == _GOOD))
             for turn, page in enumerate(read[np.argsort(due[read], kind="stable")].tolist()):
                 self.ahead.put_after(page, MEAN * turn // len(read), self.partition.hosts_of[page])
-        self._file_all()
+        self._file(0, n)
 
-    def _file_all(self) -> None:
-        """Every page with a date into its folder."""
-        columns, n = self.partition.columns, self.partition.columns.n
-        state, due = columns["state"][:n], columns["due"][:n]
+    def _file(self, start: int, stop: int) -> None:
+        """Put those of a range of pages that have a date into their folders."""
+        columns = self.partition.columns
+        state, due = columns["state"][start:stop], columns["due"][start:stop]
         if self.refreshing:
             dated = (due > 0) & (state != _ERROR) & ((state != _GOOD) | (self.ahead is None))
-            pages = np.flatnonzero(dated).astype(np.uint32)
-            self.due_queue.recover(pages, due[pages])
+            pages = np.flatnonzero(dated)
+            self.due_queue.recover((pages + start).astype(np.uint32), due[pages])
 
     def _count_anew(self) -> None:
         follows = self.doublings is not None
@@ -297,8 +296,13 @@ class Schedule:
         """Wall clock; infinite where none waits."""
         return self.retries[0][0] if self.retries else math.inf
 
-    def go_on_counting(self, now: float) -> None:
-        """The next slice of a recount, if one is under way. Within a commit group."""
+    def go_on(self, now: float) -> None:
+        """The next slice of what goes through all pages: filing after another time unit, and a recount. Within a commit
+        group."""
+        self._file(*self.due_queue.next_to_file())
+        self._go_on_counting(now)
+
+    def _go_on_counting(self, now: float) -> None:
         if self.doublings is not None and self.doublings.passed() and self.recount is None:
             self._count_anew()
         if self.recount is None:
@@ -315,7 +319,7 @@ class Schedule:
 
     def next_time(self, now: float) -> float:
         """Return when a page that is not yet out becomes due (wall clock); infinite if none will."""
-        if self.ahead or self.recount is not None:
+        if self.ahead or self.recount is not None or self.due_queue.filing:
             return 0.0
         rereads = self.refreshing and not self.still
         return min(self.next_retry, self.due_queue.next_time(now) if rereads else math.inf)

@@ -240,7 +240,7 @@ class Scheduler:
             for host in self.host_limits.renew(now):
                 self.resume(host)
         self.bandwidth.renew(now)
-        self.schedule.go_on_counting(now)
+        self.schedule.go_on(now)
         room = min(room, self.order_quota.free, ORDERS_A_TURN)
         found: list[FetchOrder] = []
         if room > 0:

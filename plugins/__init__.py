@@ -56,8 +56,7 @@ def extensions(settings: Settings) -> Sequence[Extension]:
         found.append(_faults)
     if settings.metrics.serve or settings.metrics.listen:
         found.append(_read_counts)
-    if settings.sites or settings.fetch.proxy:
-        found.append(lambda frontier: _sites(frontier, settings))
+    found.append(_sites)
     if settings.refresh.guide == "interest":
         found.append(_guide)
     return found
@@ -68,7 +67,10 @@ def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
 
     What a crawl has once is in its home partition alone.
     """
+    from xyro.plugins.sites.proxy_failures import ProxyFailures
+
     settings, found = services.settings, list[Plugin]()
+    found.append(ProxyFailures(frontier, services))
     if frontier.partition.number == HOME:
         from xyro.plugins.publish.subscribed import Subscribed
 
@@ -97,10 +99,6 @@ def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
         from xyro.plugins.focus.value_column import ValueAnswers
 
         found.append(ValueAnswers(frontier, services))
-    if settings.fetch.proxy or any(site.proxy for site in settings.sites):
-        from xyro.plugins.sites.proxy_failures import ProxyFailures
-
-        found.append(ProxyFailures(frontier, services))
     if settings.keep.warc or settings.keep.text:
         from xyro.plugins.contents.contents_writer import ContentsWriter
 
@@ -197,10 +195,11 @@ def _read_counts(frontier: Frontier) -> object:
     return ReadCounts(frontier)
 
 
-def _sites(frontier: Frontier, settings: Settings) -> object:
+def _sites(frontier: Frontier) -> object:
+    """In every crawl: SIGHUP may bring [[sites]]."""
     from xyro.plugins.sites.site_sentences import SiteSentences
 
-    return SiteSentences(frontier, settings)
+    return SiteSentences(frontier)
 
 
 def _guide(frontier: Frontier) -> object:

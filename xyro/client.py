@@ -220,7 +220,12 @@ class _AiohttpConnector(aiohttp.TCPConnector):
 
     async def _get(self, key: ConnectionKey, traces: Any) -> Lease | None:
         """An idle connection, or none."""
-        self.idle.take(_origin(key))
+        origin = _origin(key)
+        self.idle.take(origin)
+        proxy = self.connections.proxy_of(origin.partition("://")[2])
+        for protocol in [protocol for protocol, _ in self._conns.get(key, ())]:
+            if isinstance(protocol, Connection) and protocol.proxy != proxy:  # since then other settings came
+                self._drop(protocol)
         return await super()._get(key, traces)
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:

@@ -42,9 +42,10 @@ class TlsPlace(NamedTuple):
 
 class ConnectedProtocol(asyncio.Protocol):
     """The protocol of a connection, as a client makes it. `address`: the server's, empty where a proxy alone knows it;
-    `place`: None without TLS."""
+    `place`: None without TLS; `proxy`: what it leads through."""
 
     address: str
+    proxy: Proxy | None = None
     place: TlsPlace | None
 
 
@@ -65,7 +66,8 @@ class Connector:
         seconds: float,
     ) -> None:
         check_tls(tls)
-        self._guard, self._proxy_of, self._seconds = guard, proxy_of, seconds
+        self._guard, self._seconds = guard, seconds
+        self.proxy_of: ProxyOf = proxy_of or (lambda _: None)
         self._tunnels = Tunnels(guard, resolver)
         self._tls = tls
         self._sessions: dict[TlsPlace, ssl.SSLSession] = {}
@@ -76,7 +78,7 @@ class Connector:
         """The protocol of a connection to one of a host's addresses. `authority`: whom a proxy is chosen for; `name`:
         what certificates have to say, empty without TLS. OSError (ssl.SSLError and TimeoutError are), RuntimeError
         (uvloop's), ValueError (a name that TLS cannot have) or TheirError: there is none."""
-        proxy = self._proxy_of(authority) if self._proxy_of is not None else None
+        proxy = self.proxy_of(authority)
         target, sock = "", None
         if proxy is not None:
             sock, target = await self._tunnels.open(proxy, addresses, port, self._seconds)
@@ -97,6 +99,7 @@ class Connector:
         except BaseException:
             sock.close()
             raise
+        protocol.proxy = proxy
         if target:
             protocol.address = target if address_of(target) is not None or ":" in target else ""
         return protocol

@@ -15,6 +15,7 @@ of it: where it is lost, `xyro repair --contents` makes a new one from the WARC 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,38 @@ def open_index(directory: Path, *, write: bool = False) -> sqlite3.Connection:
         raise MachineError(
             f"{path}: {error}: free or mend the disk, or move the file away: a new one begins with later reads"
         ) from error
+
+
+class IndexHandle:
+    """The index, opened when it is asked for, and anew where another file has taken its place. `write`: see
+    `open_index`."""
+
+    def __init__(self, directory: Path, *, write: bool = False) -> None:
+        self._directory = directory
+        self._write = write
+        self._file: os.stat_result | None = None
+        self.opened: sqlite3.Connection | None = None
+
+    def open(self) -> sqlite3.Connection:
+        """XyroError: as `open_index` has it."""
+        if self.opened is not None and not self._is_there():
+            self.close()
+        if self.opened is None:
+            self.opened = open_index(self._directory, write=self._write)
+            self._file = (self._directory / NAME).stat()
+        return self.opened
+
+    def _is_there(self) -> bool:
+        try:
+            return self._file is not None and os.path.samestat(self._file, (self._directory / NAME).stat())
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close it, if it is open."""
+        if self.opened is not None:
+            self.opened.close()
+            self.opened = None
 
 
 def _connect(path: Path, options: str) -> sqlite3.Connection:

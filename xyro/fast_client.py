@@ -372,6 +372,9 @@ class FastClient:
         connection = self.idle.take(name)
         if connection is None or not connection.is_open:
             return None
+        if connection.proxy != self.connector.proxy_of(origin.authority):  # since then other settings came
+            connection.abort()
+            return None
         if connection.rules is not self.guard.rules:
             connection.rules = self.guard.rules
             if connection.address and self.guard.verdict(connection.address, origin.port):

@@ -38,6 +38,7 @@ from xyro.hubs import websub
 from xyro.links import HrefCache, LinkExtractor, Shapes
 from xyro.page_client import PageClient, Reply
 from xyro.page_copy import PageCopy
+from xyro.site_entries import SignatureKind, SiteEntries, SiteOptions, is_of_bytes, private_names
 from xyro.skeletons import skeleton
 from xyro.wire.clock import Clock
 from xyro.wire.errors import TheirError
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from xyro.page_archive import PageArchive
     from xyro.page_plug_ins import PagePlugIns
     from xyro.request_signing import RequestSigner
-    from xyro.site_entries import SignatureKind, SiteEntries
 
 ROBOTS_CAPS = Caps(size=500 * 1024)
 """RFC 9309 2.5: at least 500 KiB of a robots.txt are read."""
@@ -87,7 +87,7 @@ class Fetcher:
     ) -> None:
         self._client = client
         self._signer = signer
-        self._sites = sites
+        self._sites = SiteEntries() if sites is None else sites
         self._archive = archive
         self._plug_ins = plug_ins
         self._clock = clock
@@ -124,6 +124,12 @@ class Fetcher:
         if self._archive is not None and copy is not None:
             await self._archive.keep(None, url, copy, answer)
         return answer
+
+    def follow(self, sites: SiteOptions) -> None:
+        """Ask hosts by other entries, from the next request to each on."""
+        self._sites.follow(sites)
+        if self._archive is not None:
+            self._archive.follow(private_names(sites), is_of_bytes(sites, self._signature))
 
     def sign(self, host: str) -> None:
         """Sign requests to `host` (authority) from now on, where hosts that show challenges get that."""
@@ -207,7 +213,7 @@ class Fetcher:
 
     def _signed(self, url: str, headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """Headers of one request."""
-        headers = headers if self._sites is None else self._sites.headers(url, headers)
+        headers = self._sites.headers(url, headers)
         return headers if self._signer is None else self._signer.headers(url, headers)
 
     def _check_signature(self, url: str, reply: Reply) -> None:
@@ -342,7 +348,7 @@ class Fetcher:
         )
         digest = hashlib.md5(usedforsecurity=False)
         pieces: list[bytes] | None = []
-        signature = self._signature if self._sites is None else self._sites.signature(url, self._signature)
+        signature = self._sites.signature(url, self._signature)
         limit = maintext.MAX_BODY if signature == "text" or part or copy is not None else SMALL
         while piece and extractor.references <= MANY:
             pieces = _note_piece(piece, answer, digest, pieces, limit)

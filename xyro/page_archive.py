@@ -23,9 +23,9 @@ from msgspec.structs import replace
 from xyro.answer import Answer
 from xyro.archive_options import ArchiveOptions
 from xyro.contents_index import (
+    IndexHandle,
     has_validators,
     latest_record,
-    open_index,
     texts_of,
     validated_record,
     validators_digest,
@@ -92,13 +92,18 @@ class PageArchive:
             self._directory, options.crawl, options.node, options.file_bytes, {k: v for k, v in facts.items() if v}
         )
         self._extract = extractor_of(options.extractor) if options.text else None
-        self._index: sqlite3.Connection | None = None
+        self._index = IndexHandle(self._directory)
         self._read_whole: set[PageId] = set()
         """pages whose text was not there to be found, and that were read as a whole since"""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="warc")
         self._turn = asyncio.Lock()
         self._paused_until = 0.0
         self._pause = ""
+
+    def follow(self, private: tuple[str, ...], bytes_signature: bool) -> None:
+        """Other [[sites]]. Values that were hidden stay hidden: requests under way have them."""
+        names = tuple(sorted({*self._options.private, *private}))
+        self._options = replace(self._options, private=names, bytes_signature=bytes_signature)
 
     @property
     def tape_of(self) -> Callable[[], Tape] | None:
@@ -123,20 +128,15 @@ class PageArchive:
     def _has(self, page: PageId, digest: bytes) -> bool:
         """Tell whether the body of the page that has these validators is kept."""
         try:
-            index = self._open_index()
+            index = self._index.open()
             if self._options.warc and validated_record(index, page, digest) is None:
                 return False
             if self._extract is None or page in self._read_whole:
                 return True
             return has_validators(index, page, digest) and next(texts_of(index, page), None) is not None
         except (XyroError, sqlite3.Error):  # not made yet, or its disk fails
-            self._index = None
+            self._index.close()
             return page in self._read_whole
-
-    def _open_index(self) -> sqlite3.Connection:
-        if self._index is None:
-            self._index = open_index(self._directory)
-        return self._index
 
     async def keep(self, page: PageId | None, url: str, copy: PageCopy, answer: Answer) -> None:
         """Keep what was read; what came of it is in `answer.contents`. page: None where the URL is no page."""
@@ -179,6 +179,7 @@ class PageArchive:
                     return found
                 except OSError as error:
                     self._pause = self._failure(error)
+                    self._index.close()  # else a disk that was unmounted could not be checked, or detached
                     self._paused_until = self._clock.monotonic() + PAUSE
             if self._options.full == "skip":
                 return None
@@ -233,11 +234,11 @@ class PageArchive:
         last = None
         try:
             if http.status == 304:
-                last = validated_record(self._open_index(), page, validators_digest(*_conditions(http.request)))
+                last = validated_record(self._index.open(), page, validators_digest(*_conditions(http.request)))
             else:
-                last = latest_record(self._open_index(), page)
+                last = latest_record(self._index.open(), page)
         except (XyroError, sqlite3.Error):  # not made yet, or its disk fails: the answer is kept whole
-            self._index = None
+            self._index.close()
         if http.status == 304:
             return None if last is None else Earlier("not-modified", last.payload, last.date)
         if last is None or last.status != http.status:
@@ -250,8 +251,7 @@ class PageArchive:
         self._thread.shutdown()
         with contextlib.suppress(OSError):  # no room for the index: the node mends, and tells what fails
             self._files.close()
-        if self._index is not None:
-            self._index.close()
+        self._index.close()
 
 
 def _conditions(request: bytes) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from xyro.answer import Answer
+from xyro.site_entries import SiteOptions
 from xyro.wire.messages import FetchOrder
 
 
@@ -27,6 +28,10 @@ class PageFetcher(Protocol):
 
     def sign(self, host: str) -> None:
         """Sign requests to `host` (authority) from now on, where hosts that show challenges get that."""
+        ...
+
+    def follow(self, sites: SiteOptions) -> None:
+        """Ask hosts by other entries of [[sites]], from the next request to each on."""
         ...
 
     def knows(self, url: str) -> bool:

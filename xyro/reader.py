@@ -26,9 +26,8 @@ from xyro.pool import Pool
 from xyro.proxy import UnresolvedNames, context_with
 from xyro.readers import Readers
 from xyro.request_signing import RequestSigner, SigningOptions
-from xyro.resolver import Resolver
 from xyro.server_floors import AddressClaims
-from xyro.site_entries import NO_SITES, SiteOptions, entries_of
+from xyro.site_entries import NO_SITES, SiteEntries, SiteOptions
 from xyro.slot_shares import LEAST_SHARE, SlotShares
 from xyro.wire.clock import Clock
 from xyro.wire.messages import PageReport
@@ -104,7 +103,9 @@ def client_class(name: Literal["fast", "aiohttp"]) -> type[FastClient] | type[Ai
     return AiohttpClient
 
 
-def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Callable[[str], float]) -> Fetcher:
+def fetcher_of(
+    options: ReaderOptions, guard: Guard, clock: Clock, patience: Callable[[str], float], sites: SiteEntries
+) -> Fetcher:
     """The fetcher of a process that reads the web itself. patience: see `AiohttpClient`."""
     archive = None
     if options.archive is not None:
@@ -117,16 +118,14 @@ def fetcher_of(options: ReaderOptions, guard: Guard, clock: Clock, patience: Cal
 
         plug_ins = PagePlugIns(options.values, options.parsers, fold_slashes=options.fold_slashes)
     signer = RequestSigner(options.signing, clock) if options.signing is not None else None
-    sites = entries_of(options.sites)
-    proxy_of = sites.proxy if sites is not None else None
     client = client_class(options.client)(
         guard,
-        Resolver(guard, clock) if proxy_of is None else UnresolvedNames(guard, clock, proxy_of),
+        UnresolvedNames(guard, clock, sites.proxy),
         user_agent=options.user_agent,
         contact=options.contact,
         limits=options.limits,
         tls=context_with(options.ca_file),
-        proxy_of=proxy_of,
+        proxy_of=sites.proxy,
         patience=patience,
         tape_of=archive.tape_of if archive is not None else None,
     )
@@ -163,8 +162,9 @@ class Reader:
     ) -> None:
         self.queue = FetchQueue(options.gamma)
         self.clock_log = ClockLog(options.clock_log, clock, options.pause) if options.clock_log is not None else None
-        sites = entries_of(options.sites)
-        politeness = Politeness(options.manners, self.clock_log, sites.delay if sites is not None else None, turns)
+        self.options = options
+        self._sites = SiteEntries(options.sites)
+        politeness = Politeness(options.manners, self.clock_log, self._sites.delay, turns)
         slots = SlotShares(self.queue, politeness, clock, options.concurrency, options.newcomers)
         self.fetcher: Fetcher | Readers = (
             Readers(
@@ -175,7 +175,7 @@ class Reader:
                 slots.patience,
             )
             if options.processes
-            else fetcher_of(options, guard, clock, slots.patience)
+            else fetcher_of(options, guard, clock, slots.patience, self._sites)
         )
         self.pool = Pool(
             self.queue,
@@ -189,6 +189,13 @@ class Reader:
             may_read=may_read,
         )
         self.pool.restore_clocks()
+
+    def follow(self, sites: SiteOptions) -> None:
+        """Ask hosts by other entries, from the next request to each on."""
+        if sites != self.options.sites:
+            self.options = replace(self.options, sites=sites)
+            self._sites.follow(sites)
+            self.fetcher.follow(sites)
 
     def lost(self, seconds: float) -> int:
         """Count reader processes that ended within the last seconds although nobody asked them to."""

@@ -33,6 +33,7 @@ from xyro.fetcher import Fetcher
 from xyro.guard import Guard, GuardRules
 from xyro.mistakes import INTERNAL, traced
 from xyro.reader import ReaderOptions, fetcher_of
+from xyro.site_entries import SiteEntries, SiteOptions
 from xyro.wire import codec
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import TheirError
@@ -106,6 +107,9 @@ class ReaderChild(asyncio.Protocol):
         elif verb == frames.EXPECT:
             if self._fetcher is not None:
                 self._fetcher.expect(*values)
+        elif verb == frames.SITES:
+            if self._fetcher is not None:
+                self._fetcher.follow(msgspec.msgpack.decode(values[0], type=SiteOptions))
         elif verb == frames.PATIENCE:
             self._patience = values[0]
         elif verb == frames.OPTIONS:
@@ -119,7 +123,8 @@ class ReaderChild(asyncio.Protocol):
         self._guard = msgspec.msgpack.decode(rules, type=GuardRules).guard()
         described = msgspec.msgpack.decode(options, type=ReaderOptions)
         set_up(described.log_level, described.log_form)
-        self._fetcher = fetcher_of(described, self._guard, SystemClock(), self._allowed)
+        sites = SiteEntries(described.sites)
+        self._fetcher = fetcher_of(described, self._guard, SystemClock(), self._allowed, sites)
 
     def _allowed(self, host: str) -> float:
         return self._patience.get(host, 1.0)

@@ -25,7 +25,7 @@ from xyro.wire.messages import NO_LINKS, Kind, Links
 PIECE: Final = 256 * 1024
 """bytes of a body in one frame: others have their turn between two of them"""
 MAX_FRAME: Final = 1 << 30
-OPTIONS, FETCH, ROBOTS, ADDRESS, POST, CANCEL, DENY, PATIENCE, BEAT, SIGN, EXPECT = range(11)
+OPTIONS, FETCH, ROBOTS, ADDRESS, POST, CANCEL, DENY, PATIENCE, BEAT, SIGN, EXPECT, SITES = range(12)
 """verbs of the node"""
 ANSWER, BODY, FAILED, VALUE, ECHO = range(5)
 """kinds of what a reader says"""

@@ -32,6 +32,7 @@ import msgspec
 from xyro import reader_frames as frames
 from xyro.answer import Answer
 from xyro.guard import Guard
+from xyro.site_entries import SiteOptions
 from xyro.wire import codec
 from xyro.wire.clock import Clock
 from xyro.wire.errors import CodecError, TheirError
@@ -73,6 +74,8 @@ class ReaderProcess(asyncio.Protocol):
         """moments (monotonic) at which it ended although nobody asked it to"""
         self._number = number
         self._options = options
+        self._sites = b""
+        """entries that came after these options"""
         self._guard = guard
         self._rules = guard.rules
         self._clock = clock
@@ -130,6 +133,11 @@ class ReaderProcess(asyncio.Protocol):
         """`Fetcher.expect`."""
         self._write(0, frames.EXPECT, host, seconds)
 
+    def follow(self, sites: bytes) -> None:
+        """`Fetcher.follow`, with packed options; a process that starts later is told, too."""
+        self._sites = sites
+        self._write(0, frames.SITES, sites)
+
     async def close(self) -> None:
         """End the process; nobody asks any more."""
         self._life.cancel()
@@ -182,6 +190,8 @@ class ReaderProcess(asyncio.Protocol):
         await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=ours)
         self._rules = self._guard.rules
         self._write(0, frames.OPTIONS, self._options, msgspec.msgpack.encode(self._rules))
+        if self._sites:
+            self._write(0, frames.SITES, self._sites)
 
     def _spawn(self) -> socket.socket:
         """Start the process with one end of a socket pair; the other end is returned."""
@@ -289,6 +299,12 @@ class Readers:
     def expect(self, host: str, seconds: float) -> None:
         """`Fetcher.expect`, in the reader of the host."""
         self._process_of(f"http://{host}/").expect(host, seconds)
+
+    def follow(self, sites: SiteOptions) -> None:
+        """`Fetcher.follow`, in all readers."""
+        packed = msgspec.msgpack.encode(sites)
+        for process in self.processes:
+            process.follow(packed)
 
     def knows(self, url: str) -> bool:
         """Tell whether `address` has its answer without asking a name server, as far as was heard here."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -63,7 +63,11 @@ NO_SITES: Final = SiteOptions()
 class SiteEntries:
     """The entries, asked by host (host[:port])."""
 
-    def __init__(self, options: SiteOptions) -> None:
+    def __init__(self, options: SiteOptions = NO_SITES) -> None:
+        self.follow(options)
+
+    def follow(self, options: SiteOptions) -> None:
+        """Begin with these entries, or go on with others: from the next request to each host on."""
         self._options = options
         self.of = lru_cache(maxsize=65_536)(self._first)
         self._headers = {id(site): _joined(options.headers, site.headers) for site in options.sites}
@@ -92,11 +96,6 @@ class SiteEntries:
         """Return the kind of signature that a page gets."""
         site = self.of(authority(url)) if self._options.sites else None
         return default if site is None or site.signature is None else site.signature
-
-
-def entries_of(options: SiteOptions) -> SiteEntries | None:
-    """The entries; None where nothing is set."""
-    return SiteEntries(options) if options != NO_SITES else None
 
 
 def _joined(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, str]:
@@ -149,6 +148,6 @@ def masked(head: bytes, names: Collection[str]) -> bytes:
     return b"\r\n".join(lines)
 
 
-def signatures(options: SiteOptions, default: SignatureKind) -> Sequence[SignatureKind]:
-    """All that signatures are taken of."""
-    return [default, *(site.signature for site in options.sites if site.signature is not None)]
+def is_of_bytes(options: SiteOptions, default: SignatureKind) -> bool:
+    """Tell whether every page's signature is that of its bytes."""
+    return {default, *(site.signature or default for site in options.sites)} == {"bytes"}

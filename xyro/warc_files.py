@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import errno
 import fcntl
 import hashlib
 import io
@@ -29,6 +28,7 @@ from typing import IO, Any
 
 from fastwarc.warc import WarcRecord, WarcRecordType
 
+from xyro.archive_disk import ArchiveDisk
 from xyro.wire.urls import host_of
 
 SERVER_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
@@ -171,10 +171,10 @@ class WarcFiles:
     facts: Mapping[str, str] = field(default_factory=dict)
     _open: WarcFile | None = None
     _number: int = 0
-    _device: int = 0
+    _disk: ArchiveDisk = field(init=False)
 
     def __post_init__(self) -> None:
-        self._device = device_of(self.directory)
+        self._disk = ArchiveDisk(self.directory)
 
     def write(self, answer: HttpAnswer, earlier: Earlier | None = None) -> Written:
         """Write an answer (a revisit where an earlier record has its payload) and its request."""
@@ -234,6 +234,11 @@ class WarcFiles:
             finally:
                 self._abandon(file)
 
+    def let_go(self) -> None:
+        """Close the file being written if somebody removed it, or its disk: what is written there is nowhere."""
+        if self._open is not None and not _is_at(self._open.path, self._open.warc):
+            self._abandon(self._open)
+
     def _abandon(self, file: WarcFile) -> None:
         """Write no more to a file; whether it is whole, `mend` will see."""
         self._open = None
@@ -241,8 +246,7 @@ class WarcFiles:
         file.index.close()
 
     def _file(self, time: float) -> WarcFile:
-        if self._open is not None and not _is_at(self._open.path, self._open.warc):
-            self._abandon(self._open)  # somebody removed it, or its disk: what is written there is nowhere
+        self.let_go()
         if self._open is not None and self._open.size >= self.file_bytes:
             os.fsync(self._open.warc.fileno())
             self.close()
@@ -251,7 +255,7 @@ class WarcFiles:
         return self._open
 
     def _begin(self, time: float) -> WarcFile:
-        check_device(self.directory, self._device)
+        self._disk.check()
         self._number += 1
         moment = datetime.fromtimestamp(time, UTC).strftime("%Y%m%d%H%M%S%f")[:17]
         name = f"{self.crawl}-{self.node}-{moment}-{os.getpid()}-{self._number:05d}"
@@ -367,21 +371,6 @@ def _sync(directory: Path) -> None:
 def warc_of(index: Path) -> Path:
     """The WARC file that an index is of."""
     return index.with_name(index.name.removesuffix(".part").removesuffix(".cdxj") + ".warc.gz")
-
-
-def device_of(directory: Path) -> int:
-    """The number of the file system that a directory lies on; 0 where it is not there."""
-    try:
-        return directory.stat().st_dev
-    except OSError:
-        return 0
-
-
-def check_device(directory: Path, device: int) -> None:
-    """OSError: the disk of the directory was unmounted, or another one took its place: what was written there would be
-    lost from sight when it is back."""
-    if device and directory.stat().st_dev != device:
-        raise OSError(errno.ENODEV, "its disk was unmounted, or another one is there; restart if that is meant")
 
 
 def seal(path: Path) -> None:

@@ -28,7 +28,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from xyro.contents_index import NAME, open_index, totals
+from xyro.archive_disk import ArchiveDisk
+from xyro.contents_index import IndexHandle, open_index, totals
 from xyro.metadata.room import reserve
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import FORBIDDEN
@@ -37,7 +38,7 @@ from xyro.plugins.contents.page_standing import PageStanding, write_standings
 from xyro.plugins.contents.retention import Retention
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
-from xyro.warc_files import WarcFiles, check_device, device_of
+from xyro.warc_files import WarcFiles
 from xyro.warc_mending import mend
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import HOME, PageId, join, owner_of
@@ -104,7 +105,7 @@ class ContentsWriter:
         self._frontier = frontier
         self._number = frontier.partition.number
         self._directory = Path(options.directory)
-        self._device = device_of(self._directory)
+        self._disk = ArchiveDisk(self._directory)
         self._bytes = options.bytes_signature
         self._versions = settings.store.versions, settings.store.version_days
         self._waiting: dict[tuple[PageId, int], ReadNote] = {}
@@ -117,7 +118,7 @@ class ContentsWriter:
         """of the partitions of this node: it mends, and bounds, what all of them keep"""
         if self._first:
             self._mend(wait=True)
-        self._index = IndexHandle(self._directory)
+        self._index = IndexHandle(self._directory, write=True)
         failure = ""
         try:
             self._index.open()
@@ -153,7 +154,7 @@ class ContentsWriter:
     def _look(self) -> None:
         """See whether the disk takes something; where it does again, finish the files that it had no room for."""
         try:
-            check_device(self._directory, self._device)
+            self._disk.check()
             with tempfile.TemporaryFile(dir=self._directory) as file:
                 reserve(file.fileno(), PROBE)
         except OSError as error:
@@ -286,7 +287,13 @@ class ContentsWriter:
                     self._metadata.write_metadata(note.url, note.started, note.contents.record.record, facts)
                     note.described = True
             self._metadata.sync()
-        check_device(self._directory, self._device)
+        try:
+            self._disk.check()
+        except OSError:
+            self._index.close()  # else a disk that was unmounted could not be checked, or detached
+            if self._metadata is not None:
+                self._metadata.let_go()
+            raise
         index = self._index.open()
         texts = TextVersions(index, *self._versions)
         index.execute("BEGIN IMMEDIATE")
@@ -356,36 +363,6 @@ class ContentsWriter:
         if self._limit:
             self._sweep()
         self._index.close()
-
-
-class IndexHandle:
-    """The index, opened when there is room for it, and anew where another file has taken its place."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._file: os.stat_result | None = None
-        self.opened: sqlite3.Connection | None = None
-
-    def open(self) -> sqlite3.Connection:
-        """MachineError: the disk has no room for it, or fails."""
-        if self.opened is not None and not self._is_there():
-            self.close()
-        if self.opened is None:
-            self.opened = open_index(self._directory, write=True)
-            self._file = (self._directory / NAME).stat()
-        return self.opened
-
-    def _is_there(self) -> bool:
-        try:
-            return self._file is not None and os.path.samestat(self._file, (self._directory / NAME).stat())
-        except OSError:
-            return False
-
-    def close(self) -> None:
-        """Close it, if it is open."""
-        if self.opened is not None:
-            self.opened.close()
-            self.opened = None
 
 
 def _sync(path: Path) -> None:

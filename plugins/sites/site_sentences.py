@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from xyro.configs.schema import Settings, SiteTable
+from xyro.configs.schema import SiteTable
 from xyro.plugins.sites.proxy_failures import proxy_url
 from xyro.wire.durations import duration_text
 from xyro.wire.ids import LocalPage
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class SiteSentences:
     """Of one partition; registers with its hooks."""
 
-    def __init__(self, frontier: Frontier, settings: Settings) -> None:
+    def __init__(self, frontier: Frontier) -> None:
         self._partition = frontier.partition
-        self._settings = settings
+        self._frontier = frontier
         frontier.hooks.why.append(self.why)
 
     def why(self, page: LocalPage, now: float) -> list[str]:
@@ -30,14 +30,15 @@ class SiteSentences:
         return [*self._entry(name), *self._proxy(name)]
 
     def _entry(self, name: str) -> Iterator[str]:
-        for number, site in enumerate(self._settings.sites, start=1):
+        for number, site in enumerate(self._frontier.settings.sites, start=1):
             if fits(name, site.host):
                 phrases = "; ".join(_parts(site)) or "nothing of its own"
                 yield f"[[sites]] number {number} ({site.host}) holds for its host: {phrases}."
                 return
 
     def _proxy(self, name: str) -> Iterator[str]:
-        if (proxy := proxy_url(self._settings, name)) and proxy == self._settings.fetch.proxy:
+        settings = self._frontier.settings
+        if (proxy := proxy_url(settings, name)) and proxy == settings.fetch.proxy:
             yield f"[fetch] has it read through the proxy {proxy}."
 
 

@@ -22,7 +22,7 @@ from xyro.reader import ReaderOptions
 from xyro.request_signing import signing_options
 from xyro.service.node.open_files import idle_connections
 from xyro.service.node.site_factory import site_options
-from xyro.site_entries import private_names, signatures
+from xyro.site_entries import is_of_bytes, private_names
 from xyro.wire.errors import InputError
 from xyro.wire.plug_ins import PARSERS, VALUES, plug_in
 from xyro.wire.uses import bits
@@ -103,7 +103,7 @@ def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
         user_agent=user_agent_of(fetch),
         contact=fetch.contact,
         private=private_names(sites),
-        bytes_signature=set(signatures(sites, fetch.signature)) == {"bytes"},
+        bytes_signature=is_of_bytes(sites, fetch.signature),
     )
 
 

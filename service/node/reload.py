@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from xyro.configs.schema import RefreshSettings, Settings
+from xyro.service.node.site_factory import site_options
 from xyro.wire.errors import InputError
 from xyro.wire.log_setup import set_up
 
@@ -30,8 +31,13 @@ LIVE: Mapping[str, tuple[str, ...]] = {
     "crawl": ("confirm_dead",),
     "budgets": ALL,
     "blackouts": ALL,
+    "sites": ALL,
+    "fetch": ("headers", "proxy", "proxy_auth", "proxy_resolves"),
 }
 """section -> keys that can change while it runs"""
+SECRETS = "secrets"
+"""name of a change of what [[sites]] and [fetch] take from elsewhere"""
+SITE_SETTINGS = frozenset({"sites", *(f"fetch.{key}" for key in LIVE["fetch"])})
 _log = logging.getLogger("xyro")
 
 
@@ -78,9 +84,17 @@ def reload(node: Node, read: Callable[[], Settings]) -> None:
 def follow(node: Node, wanted: Settings) -> None:
     """Go by these settings from now on, as far as a running crawl can. Call between two commit groups."""
     settings, changed, left = merged(node.settings, wanted)
+    try:
+        sites = site_options(settings)
+    except InputError as error:
+        _log.error("settings not read again, nothing changed: %s", error)
+        return
+    if sites != node.fetch_loop.reader.options.sites and not SITE_SETTINGS.intersection(changed):
+        changed.append(SECRETS)  # their environment variables and files say something else now
     if changed:
         set_up(settings.log.level, settings.log.format)
         node.follow(settings)
+        node.fetch_loop.reader.follow(sites)
     _log.warning("settings read again: %s", f"{', '.join(changed)} changed" if changed else "nothing changed")
     if left:
         _log.warning("settings that need a restart, and stay as they were: %s", ", ".join(left))

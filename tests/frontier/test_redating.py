@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from tests.frontier.rig import START, Crawl, failed, in_memory_partition, report, url
 from tests.frontier.test_bandwidth import Web, assert_exact
-from xyro.frontier import redating
+from xyro.frontier import due_queue, redating
 from xyro.frontier.bandwidth import DAY
 from xyro.metadata import rows
+from xyro.metadata.states import LEASED, State
 from xyro.metadata.store import MemoryStore
 
+READ = int(State.READ)
 SWITCHES = (
     {"policy": "freshness"},
     {"policy": "mixed"},
@@ -114,6 +116,34 @@ def test_all_pages_are_dated_anew_by_what_stands_for_importance(follows):
     found = [row for page in range(frontier.columns.n) if (row := frontier.partition.row(page)) and row.weight]
     importances = [row.weight * row.weight / row.pace for row in found]
     assert len(found) > 50 and all(abs(importance - 5.0) < 0.3 for importance in importances)
+
+
+def test_another_time_unit_files_the_pages_anew_in_slices():
+    """A few a turn, each once; a page that is dated meanwhile is filed when its turn comes, by its new date."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(due_queue, "FILED_AT_ONCE", 7)
+        crawl = one_day_old()
+        schedule, columns = crawl.frontier.scheduler.schedule, crawl.frontier.columns
+        queue = schedule.due_queue
+        dated = [
+            page for page in range(columns.n) if columns["due"][page] > crawl.now and columns["state"][page] == READ
+        ]
+        assert len(dated) > 50
+        switch(crawl, time_unit=60)
+        last, moved = dated[-1], int(crawl.now + 33 * DAY)
+        in_group(crawl, lambda *_: schedule.put_due(last, moved))
+        turns, entries = 0, len(queue.folders)
+        while queue.filing:
+            assert crawl.frontier.scheduler.next_time() == 0.0, "nobody would wake it"
+            crawl.turn()
+            turns += 1
+            assert len(queue.folders) - entries <= 7
+            entries = len(queue.folders)
+        assert turns == -(-columns.n // 7)
+        found = queue.folders.pop(int(moved + 60)).tolist()
+        assert found.count(last) == 1 and len(found) == len(set(found))
+        due_still = {page for page in dated if columns["due"][page] > crawl.now and not columns["flags"][page] & LEASED}
+        assert due_still <= set(found) | {page for page in dated if columns["due"][page] > moved}
 
 
 @settings(max_examples=15, deadline=None)

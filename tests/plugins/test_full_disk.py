@@ -184,3 +184,77 @@ def test_a_disk_that_is_unmounted_under_a_crawl_is_told_and_nothing_is_written_b
         assert list(disk.iterdir()) == [], "the place of the disk stays empty"
         assert xyro("audit", "--data", data).returncode == 0
     subprocess.run(["mount", "-t", "tmpfs", "none", str(disk)], check=True)  # the fixture unmounts it
+
+
+def test_files_go_on_on_a_disk_that_comes_back_and_on_no_other(tmp_path, disk):
+    """A copy is mounted in its place, which has another device number."""
+    copy, empty = tmp_path / "copy", tmp_path / "empty"
+    answer = HttpAnswer("http://a.test/", 1e9, b"GET / HTTP/1.1\r\n\r\n", HTML, 200)
+    archive = WarcFiles(disk, "crawl", "node", 1 << 30)
+    archive.write(answer)
+    shutil.copytree(disk, copy)
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+    for place, back in ((disk, False), (empty, False), (copy, True)):
+        place.mkdir(exist_ok=True)
+        if place != disk:
+            subprocess.run(["mount", "--bind", str(place), str(disk)], check=True)
+        if back:
+            archive.write(answer)
+        else:
+            with pytest.raises(OSError, match="unmounted"):
+                archive.write(answer)
+            assert not list(place.iterdir())
+        if place == empty:
+            subprocess.run(["umount", str(disk)], check=True)
+    archive.close()
+    assert len(list(copy.glob("*.warc.gz"))) == 2
+
+
+@pytest.mark.long
+def test_a_disk_that_comes_back_under_another_number_is_taken_again(tmp_path, disk):
+    """A copy on another file system: what was open on the old one is let go, and both indexes go on."""
+    data, settings = tmp_path / "data", tmp_path / "keep.toml"
+    settings.write_text(f'[keep]\nwarc = true\ntext = true\ndirectory = "{disk}"\n')
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir(), new.mkdir()
+    with serving({"/": page("T", "It is old.")}) as site, contextlib.ExitStack() as mounts:
+
+        def mount(*words):
+            subprocess.run(["mount", *map(str, words)], check=True)
+            mounts.callback(subprocess.run, ["umount", "-l", str(words[-1])], check=True)
+
+        mount("--bind", disk, old)
+        mount("-t", "tmpfs", "-o", "size=8m", "tmpfs", new)
+        with started("crawl", site.url + "/", "--refresh", *LOOPBACK, "--config", settings, data=data) as crawl:
+            until(lambda: len(site.statuses) > 3)
+            subprocess.run(["umount", "-l", str(disk)], check=True)
+            until(lambda: "its disk was unmounted" in said("status", "--data", data)["contents"]["paused"])
+            until(lambda: not _open_below(crawl.pid, old))
+            subprocess.run(["cp", "-a", f"{old}/.", str(new)], check=True)
+            before = _records(new)
+            assert before > 0 and _records(old) == before
+            subprocess.run(["mount", "--bind", str(new), str(disk)], check=True)  # the fixture unmounts it
+            until(lambda: _records(disk) > before)
+            until(lambda: not said("status", "--data", data)["contents"]["paused"])
+            crawl.terminate()
+            out, _ = crawl.communicate()
+        assert "could not be stored ([keep])" in out, out
+        assert not list(disk.glob("*.part")) and _records(old) == before
+        assert mend(disk, wait=False) == []
+
+
+def _records(directory: Path) -> int:
+    with contextlib.closing(open_index(directory)) as index:
+        return totals(index)["records"]
+
+
+def _open_below(pid: int, directory: Path) -> list[str]:
+    """Files that a process and its children have open on the file system of a directory."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = []
+    for each in (str(pid), *children):
+        for link in Path(f"/proc/{each}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if link.stat().st_dev == directory.stat().st_dev:
+                    found.append(os.readlink(link))
+    return found
