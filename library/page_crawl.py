@@ -31,10 +31,9 @@ from xyro.packed_text import StoredText, unpacked
 from xyro.page_archive import PageContents
 from xyro.plugins import extensions, plugins
 from xyro.service.node import crawl_file
-from xyro.service.node.crawl_end import Bounds, finished
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import check_contact, guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.reader_factory import check_options
 from xyro.service.node.seeds import failed_seeds, why_unread
 from xyro.service.node.services import PluginSet
@@ -271,7 +270,7 @@ async def _pages(directory: Path, settings: Settings, seeds: Sequence[str]) -> A
     feed, failed = PageFeed(), list[tuple[str, str]]()
     urls = [canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in seeds]
     async with _running(directory, settings, urls, feed) as node:
-        ended = asyncio.create_task(finished(node))
+        ended = asyncio.create_task(node.finished())
         try:
             while True:
                 while (page := feed.take()) is not None:

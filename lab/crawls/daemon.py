@@ -45,10 +45,9 @@ from xyro.lab.web.server import WebServer
 from xyro.lab.web.shape import DAY, ORIGIN
 from xyro.lab.web.web import Web
 from xyro.plugins import PLUGINS
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.clock import ManualClock, SystemClock
 from xyro.wire.errors import MachineError, XyroError
 

@@ -26,8 +26,8 @@ from xyro.lab.web.web import Web
 from xyro.plugins import PLUGINS, extensions
 from xyro.service.api.endpoints import ENDPOINTS
 from xyro.service.cli.options import tell
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.life_cycle import Job, run, sentence
+from xyro.service.node.node import Bounds
 from xyro.service.node.stopped import open_stopped
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError

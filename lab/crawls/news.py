@@ -55,10 +55,9 @@ from xyro.lab.web.news_site import ARCHIVE_RATE, FRONT, HOUR, NewsShape, kind_of
 from xyro.lab.web.scripted import ScriptedPage, ScriptedSite
 from xyro.lab.web.shape import DAY, ORIGIN
 from xyro.plugins import PLUGINS
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.progress import offer
 from xyro.service.views.forecast import PlanQuestion, forecast
 from xyro.service.views.freshness_report import freshness_report

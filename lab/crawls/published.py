@@ -38,10 +38,9 @@ from xyro.plugins.publish.listener import listen, listener_of
 from xyro.plugins.publish.promise_report import promise_status
 from xyro.service.api.endpoints import listen as listen_api
 from xyro.service.api.http_api import HttpApi
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError
 

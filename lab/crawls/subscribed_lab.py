@@ -35,10 +35,9 @@ from xyro.plugins.publish.notice_pages import NoticePages
 from xyro.plugins.publish.subscribed import Subscribed
 from xyro.plugins.publish.subscribing import Subscribing
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.status import running
 from xyro.wire.clock import ManualClock, SystemClock
 from xyro.wire.urls import host_of, path_of

@@ -26,10 +26,9 @@ from xyro.lab.crawls.jumping import Jumping
 from xyro.lab.web.scripted import ScriptedPage, ScriptedSite
 from xyro.lab.web.shape import DAY, ORIGIN
 from xyro.plugins import PLUGINS
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.clock import ManualClock
 
 HOUR = 3_600.0

@@ -25,7 +25,6 @@ from xyro.lab.speed.crawl_speed import crawling
 from xyro.lab.speed.measures import say
 from xyro.lab.web.xml_rig import DOCUMENTS, GRAMMAR_HOST, GRAMMARS, build, cache, fetch, truth
 from xyro.plugins import extensions
-from xyro.service.node.crawl_end import finished
 from xyro.service.node.stopped import open_stopped
 from xyro.wire.urls import canonical
 
@@ -94,7 +93,7 @@ async def _crawl(directory: Path, seed: str) -> None:
         politeness=PolitenessSettings(delay=DELAY),
     )
     async with crawling(directory, [seed], settings) as single:
-        await finished(single)
+        await single.finished()
 
 
 def compare(directory: Path, true: Mapping[str, str], log: Path) -> PackagesOutcome:

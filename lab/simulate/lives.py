@@ -30,10 +30,9 @@ from xyro.lab.simulate.wires import Wires
 from xyro.lab.simulate.witness import CrawlWitness, PromisedGaps
 from xyro.metadata.partition import Partition
 from xyro.metadata.recovery import recover
-from xyro.service.node.crawl_end import Bounds, ended
 from xyro.service.node.crawl_views import CrawlViews
 from xyro.service.node.data_dir import DataDir
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.views.audit import audit
 from xyro.wire.errors import MachineError
 
@@ -362,7 +361,7 @@ class _Life:
 
     async def _finish(self, node: Node) -> str:
         while True:
-            if reason := ended(node):
+            if reason := node.ended():
                 return reason
             node.check()
             if self.faults.is_due and self.faults.end is not None and self.faults.end.kind == "stop":

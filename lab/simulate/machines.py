@@ -22,9 +22,8 @@ from xyro.plugins import PLUGINS
 from xyro.service.cluster.broker_link import BrokerLink
 from xyro.service.cluster.membership import ClusterMembership
 from xyro.service.node import crawl_file
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.errors import MachineError
 
 NODES, PARTITIONS = 3, 6

@@ -36,10 +36,9 @@ from xyro.lab.speed.measures import (
 )
 from xyro.lab.web.places import address_of
 from xyro.plugins import PLUGINS, extensions
-from xyro.service.node.crawl_end import Bounds, ended, finished
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.seeds import why_refused
 from xyro.service.node.stopped import open_stopped
 from xyro.wire.clock import SystemClock
@@ -169,7 +168,7 @@ async def _slow(directory: Path, seeds: Sequence[str], settings: Settings) -> Sl
     used, began = cpu_seconds(), clock.monotonic()
     async with crawling(directory, seeds, settings) as single:
         with lag_meter(clock) as lag:
-            while not ended(single):
+            while not single.ended():
                 curve.append((clock.monotonic() - began, single.reads))
                 await clock.sleep(LOOK)
                 single.check()
@@ -222,7 +221,7 @@ async def read(directory: Path, seeds: Sequence[str], settings: Settings, part: 
     with Sampler(part) as sampler:
         async with crawling(directory, seeds, settings) as single:
             threads = thread_seconds()
-            await finished(single)
+            await single.finished()
             threads = {name: spent - threads.get(name, 0.0) for name, spent in thread_seconds().items()}
     seconds, used = clock.monotonic() - began, cpu_seconds() - used
     with open_stopped(directory, extensions) as crawl, crawl.views() as views:

@@ -29,7 +29,6 @@ from xyro.lab.speed.measures import MIB, cpu_seconds, memory, say, spread
 from xyro.lab.web.docbook import document, dtd
 from xyro.metadata.documents import Documents
 from xyro.plugins import extensions
-from xyro.service.node.crawl_end import finished
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.loader_factory import intake_of
 from xyro.service.node.page_lookup import PageLookup, PartitionParts
@@ -89,7 +88,7 @@ async def _read(directory: Path, seeds: Sequence[str], settings: Settings) -> Do
     clock = SystemClock()
     used, began = _with_children(), clock.monotonic()
     async with crawling(directory, seeds, settings) as single:
-        await finished(single)
+        await single.finished()
     seconds, used = clock.monotonic() - began, _with_children() - used
     counts: Counter[str] = Counter()
     with nodes_of(directory, extensions) as frontiers:

@@ -22,10 +22,9 @@ from xyro.lab.walk.rooms import CALLBACKS, ROOMS, direction, room_of
 from xyro.lab.walk.site import FIRST, LINKED, WalkSite
 from xyro.lab.walk.tracer import Tracer, TraceStep
 from xyro.plugins import PLUGINS
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.clock import ManualClock
 from xyro.wire.errors import MachineError, XyroError
 

@@ -62,8 +62,8 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     garbage.pause()
     from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
-    from xyro.service.node.crawl_end import Bounds
     from xyro.service.node.life_cycle import Job, run
+    from xyro.service.node.node import Bounds
 
     limits = settings.crawl
     bounds = Bounds(limits.max_pages, limits.max_seconds, limits.refresh)
@@ -132,8 +132,8 @@ def serve(seeds: tuple[str, ...], **chosen: Any) -> None:
     garbage.pause()
     from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
-    from xyro.service.node.crawl_end import Bounds
     from xyro.service.node.life_cycle import Job, run, sentence
+    from xyro.service.node.node import Bounds
 
     member, partitions = membership_of(settings.cluster), chosen["partitions"]
     wanted = (*seeds, *seeds_of(chosen["seed_file"]))

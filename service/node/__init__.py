@@ -2,8 +2,7 @@
 
 The loop:
 
-    node.py              the reference wiring: builds all parts, in order, on one event loop
-    crawl_end.py         when a crawl is over, and how importance settles then
+    node.py              the reference wiring: builds all parts, in order, on one event loop; says when a crawl is over
     partition_loop.py    gathers messages, lets its partition take a turn, writes it, and only then lets effects leave
     joint_settling.py    importance settles over all partitions of a process at once
     command_sender.py    commands to partitions, and their answers by request number

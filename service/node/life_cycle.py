@@ -30,11 +30,10 @@ from xyro.configs.schema import Settings
 from xyro.guard import Guard
 from xyro.service.node import crawl_file, garbage, open_files, run_file
 from xyro.service.node.cluster_seam import Membership
-from xyro.service.node.crawl_end import Bounds, all_read, finished, settle
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.endpoint import Endpoint, Interface
 from xyro.service.node.guard_factory import check_contact, guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.progress import offer, show
 from xyro.service.node.reader_factory import check_options
 from xyro.service.node.reload import reload
@@ -223,13 +222,13 @@ class _Life:
         """Until the crawl ends or somebody stops it; the reason."""
         shown = asyncio.create_task(show(node))
         offered = asyncio.create_task(offer(node)) if self.job.bounds.forever else None
-        ended = asyncio.create_task(finished(node))
+        ended = asyncio.create_task(node.finished())
         stopped = asyncio.create_task(self.stop.wait())
         try:
             await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
                 return "stopped"
-            if ended.result() in ("complete", "challenged") or (ended.result() == "max-pages" and all_read(node)):
+            if ended.result() in ("complete", "challenged") or (ended.result() == "max-pages" and node.all_read):
                 await self._settle(node, stopped)
             return ended.result()
         finally:
@@ -240,7 +239,7 @@ class _Life:
 
     async def _settle(self, node: Node, stopped: asyncio.Task[Any]) -> None:
         """Importance of a crawl that has read all pages; of a million it takes minutes, so a signal ends that, too."""
-        settling = asyncio.create_task(settle(node))
+        settling = asyncio.create_task(node.settle())
         try:
             await asyncio.wait([settling, stopped], return_when=asyncio.FIRST_COMPLETED)
             if settling.done():

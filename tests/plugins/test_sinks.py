@@ -30,10 +30,9 @@ from xyro.plugins.changes.sink_targets import PluginTarget
 from xyro.plugins.changes.sinks import LATEST, Sinks
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.posts import Posted
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.status import running
 from xyro.wire.bus import EncodingBus
 from xyro.wire.clock import ManualClock

@@ -27,10 +27,9 @@ from xyro.lab.web.server import WebServer
 from xyro.lab.web.shape import ORIGIN
 from xyro.lab.web.web import Web
 from xyro.plugins import PLUGINS
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.views.why import why
 from xyro.wire.clock import ManualClock
 

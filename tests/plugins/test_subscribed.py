@@ -23,7 +23,6 @@ from xyro.plugins.publish.target_pages import TargetPages
 from xyro.refresh.subscriptions import lead
 from xyro.service.cli.publish_commands import _subscribe_stopped
 from xyro.service.node.command_feed import feed
-from xyro.service.node.crawl_end import quiet
 from xyro.service.node.page_questions import AT_ONCE, PageQuestions
 from xyro.wire.clock import ManualClock
 from xyro.wire.codec import decode, encode
@@ -189,7 +188,7 @@ async def test_what_is_new_before_the_first_notice_is_told_whatever_starts_anew(
         async with crawling(tmp_path / "d", neighbours) as running:
             neighbours.pages["/new.html"] = "new"
             await running.single.submit([neighbours.url("/new.html")], seed=False)
-            await running.until(lambda: neighbours.reads["/new.html"] == 1 and quiet(running.single))
+            await running.until(lambda: neighbours.reads["/new.html"] == 1 and running.single._settled())
         async with crawling(tmp_path / "d", neighbours) as running:
             bring_forward(running, 1)
             await running.until(lambda: neighbours.notices)

@@ -16,8 +16,8 @@ from xyro.plugins import PLUGINS
 from xyro.service.api.endpoints import ENDPOINTS
 from xyro.service.cluster.membership import ClusterMembership
 from xyro.service.cluster.transport import MessageLoss
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.life_cycle import Job, run
+from xyro.service.node.node import Bounds
 from xyro.wire.clock import SystemClock
 from xyro.wire.log_setup import set_up
 

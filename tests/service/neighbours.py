@@ -18,10 +18,9 @@ from xyro.plugins.publish.subscribed import Subscribed
 from xyro.plugins.publish.subscribing import Subscribing
 from xyro.plugins.publish.websub import WebSub
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
-from xyro.service.node.crawl_end import Bounds, quiet
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.status import running as status
 from xyro.wire.bus import EncodingBus
 
@@ -181,7 +180,7 @@ async def crawling(data, neighbours: Neighbours, clock=None, partitions=None, cl
             await single.sow([neighbours.url("/")])
             await running.until(lambda: not running.subscribed._new)
             await running.until(
-                lambda: quiet(single) and not any(frontier.scheduler.unread for frontier in single.frontiers)
+                lambda: single._settled() and not any(frontier.scheduler.unread for frontier in single.frontiers)
             )
             yield running
         finally:

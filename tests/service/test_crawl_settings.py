@@ -20,10 +20,9 @@ from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.plugins import PLUGINS
 from xyro.plugins.publish.promises import promises_of
-from xyro.service.node.crawl_end import Bounds, finished
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.wire.clock import SystemClock
 from xyro.wire.messages import Submit
 
@@ -69,7 +68,7 @@ async def read(path, urls, **overrides):
         node.start()
         await node.submit(urls)
         async with asyncio.timeout(60):
-            assert await finished(node) == "complete"
+            assert await node.finished() == "complete"
         found = {}
         with await node.views() as views:
             for page, _, row in views.views[0].documents():

@@ -10,10 +10,9 @@ from xyro.configs.load import load
 from xyro.lab.child import running
 from xyro.metadata.recovery import open_partition
 from xyro.plugins import PLUGINS
-from xyro.service.node.crawl_end import Bounds, finished
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.views.audit import audit
 from xyro.wire.bus import EncodingBus, LocalBus
 
@@ -36,7 +35,7 @@ async def crawl(path, web, bus, partitions):
         node.start()
         await node.sow([web.entry])
         async with asyncio.timeout(100):
-            assert await finished(node) == "complete"
+            assert await node.finished() == "complete"
         async with node.boundary():
             with node.crawl_views.views(node.clock.time()) as views:
                 pages = {row["url"]: (row["state"], row["kind"], row["signature"]) for row in views.pages()}

@@ -25,10 +25,9 @@ from xyro.service.api import http_api
 from xyro.service.api.endpoints import listen
 from xyro.service.api.http_api import BODY, HttpApi
 from xyro.service.node import long_views
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.seeds import sort_seeds
 from xyro.service.views.views import View
 from xyro.wire.errors import InputError, MachineError

@@ -17,8 +17,8 @@ import pytest
 from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows, said, started, until, xyro
 from xyro.configs.load import load
 from xyro.lab.child import running
-from xyro.service.node.crawl_end import SETTLED, Bounds
 from xyro.service.node.life_cycle import Job, _Life, _Signals
+from xyro.service.node.node import SETTLED, Bounds
 from xyro.service.node.run_file import Remote
 
 POLITE = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0.25")

@@ -10,11 +10,10 @@ from tests.service.face import said
 from xyro.configs.load import load
 from xyro.loader.intake import Intake
 from xyro.plugins import PLUGINS
-from xyro.service.node.crawl_end import Bounds, finished
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.load_loop import BIG, LoadLoop
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.wire import topics
 from xyro.wire.bus import LocalBus
 from xyro.wire.clock import SystemClock
@@ -154,7 +153,7 @@ async def test_a_crawl_whose_loader_fails_ends_with_that_and_does_not_wait_for_e
         await single.sow([flood])
         async with asyncio.timeout(20):
             with pytest.raises(MachineError, match="no room"):
-                await finished(single)
+                await single.finished()
     finally:
         await single.stop(0.5)
     found = said("audit", "--data", tmp_path / "data")

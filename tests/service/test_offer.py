@@ -10,10 +10,9 @@ from xyro.configs.load import load
 from xyro.configs.schema import RefreshSettings
 from xyro.refresh.population import Population
 from xyro.service.cli.plan_command import plan_table
-from xyro.service.node.crawl_end import Bounds
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.node import Node
+from xyro.service.node.node import Bounds, Node
 from xyro.service.node.progress import PLAIN, offer
 from xyro.service.node.status import bounds, running
 from xyro.service.views.forecast import ENOUGH, PlanQuestion, forecast, proposal, report
