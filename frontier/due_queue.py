@@ -38,7 +38,7 @@ DUE_AT_ONCE = 512
 EARLY_AT_ONCE = 128
 """most pages that one turn looks at before their time"""
 FILED_AT_ONCE = 8192
-"""pages a turn that are filed anew: 15 ms at most, where each is in a folder of its own"""
+"""pages a turn that are filed anew: median 9 ms on a busy machine, where each is in a folder of its own"""
 SLACK = 0.02
 """of an interval: so much later than it was filed a page is read as it was filed"""
 PAUSE = 1.0

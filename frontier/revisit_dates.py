@@ -115,6 +115,8 @@ class Schedule:
         """a bounded `crawl --refresh` reads the page due next rather than nothing, unless that may be too soon"""
         self.retries: list[tuple[float, LocalPage]] = []
         """a heap: when, page"""
+        self._filing = False
+        """pages go into the folders of another time unit"""
         self.recount: Recount | None = None
         """under way after a switch of policy or bounds, and while importance settles"""
         follows = refreshing and _follows_importance(settings)
@@ -130,6 +132,7 @@ class Schedule:
         self.bandwidth.follow(settings.refresh)
         self.freshness.follow(settings.refresh)
         self.due_queue.follow(time_unit(settings))
+        self._filing = self.due_queue.filing
         if self.bandwidth.law != law:
             self.bandwidth.stop_counting()
             self._count_anew()
@@ -299,7 +302,9 @@ class Schedule:
     def go_on(self, now: float) -> None:
         """The next slice of what goes through all pages: filing after another time unit, and a recount. Within a commit
         group."""
-        self._file(*self.due_queue.next_to_file())
+        if self._filing:
+            self._file(*self.due_queue.next_to_file())
+            self._filing = self.due_queue.filing
         self._go_on_counting(now)
 
     def _go_on_counting(self, now: float) -> None:

@@ -474,7 +474,7 @@ _ENDS = {**dict.fromkeys(_BLOCKS, ""), **{"/" + name: name for name in _BLOCKS}}
 
 
 def _learnt(head: str) -> Tag:
-    """What a tag means, remembered."""
+    """Find out what a tag means, and remember it."""
     name = head.partition(" ")[0]
     drops = name in _DROPPED or (
         len(name) < len(head)

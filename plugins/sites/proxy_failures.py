@@ -24,15 +24,27 @@ _log = logging.getLogger("xyro")
 
 
 class ProxyFailures:
-    """Hears each report of a page of one partition, and keeps `failed_proxies` of the services."""
+    """Hears each report of a page of one partition while the settings name a proxy, and keeps `failed_proxies` of the
+    services."""
 
     def __init__(self, frontier: Frontier, services: Services) -> None:
         self._number = frontier.partition.number
         self._services = services
-        services.answered.append(self._note)
+        services.followed.append(self._follow)
+        self._follow()
 
     async def run(self) -> None:
         """There is nothing to do beside."""
+
+    def _follow(self) -> None:
+        """Begin to hear reports, or end, as the settings are now."""
+        settings, heard = self._services.settings, self._services.answered
+        named = bool(settings.fetch.proxy) or any(site.proxy for site in settings.sites)
+        if named and self._note not in heard:
+            heard.append(self._note)
+        elif not named and self._note in heard:
+            heard.remove(self._note)
+            self._services.failed_proxies.clear()
 
     def _note(self, report: PageReport, answer: Answer) -> None:
         """A page was read, or could not be."""

@@ -618,6 +618,8 @@ class Node:
         for frontier in self.frontiers:
             frontier.follow(settings)
         self.blackout_switch.follow(self.clock.time(), anew=True)
+        for hear in self.services.followed:
+            hear()
 
     def follow_network(self) -> None:
         """The number of nodes changed, or the settings: delays are others."""

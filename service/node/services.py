@@ -45,6 +45,8 @@ class Services(Struct, eq=False):
     """a gate may be open again"""
     answered: list[Callable[[PageReport, Answer], None]] = field(default_factory=list)
     """called with each report of a page and its answer before the report is delivered; they must not wait"""
+    followed: list[Callable[[], None]] = field(default_factory=list)
+    """called when the settings have become others"""
     gates: list[Callable[[], bool]] = field(default_factory=list)
     """asked before each read: none begins while one says no"""
     barriers: list[Callable[[], None]] = field(default_factory=list)
