@@ -222,7 +222,8 @@ class _AiohttpConnector(aiohttp.TCPConnector):
         """An idle connection, or none."""
         origin = _origin(key)
         self.idle.take(origin)
-        proxy = self.connections.proxy_of(origin.partition("://")[2])
+        proxy_of = self.connections.proxy_of
+        proxy = proxy_of and proxy_of(origin.partition("://")[2])
         for protocol in [protocol for protocol, _ in self._conns.get(key, ())]:
             if isinstance(protocol, Connection) and protocol.proxy != proxy:  # since then other settings came
                 self._drop(protocol)
@@ -425,6 +426,9 @@ class AiohttpClient:
             reply.close()
             raise TheirError("upgrade", "101 without having been asked")
         return reply
+
+    def follow(self, proxy_of: ProxyOf | None) -> None:
+        self._connector.connections.proxy_of = proxy_of
 
     def expect(self, host: str, seconds: float) -> None:
         """The next request to `host` (authority) comes in so many seconds; infinite: nobody knows of one."""

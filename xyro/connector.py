@@ -67,7 +67,8 @@ class Connector:
     ) -> None:
         check_tls(tls)
         self._guard, self._seconds = guard, seconds
-        self.proxy_of: ProxyOf = proxy_of or (lambda _: None)
+        self.proxy_of = proxy_of
+        """the proxy of a host; None: there are none"""
         self._tunnels = Tunnels(guard, resolver)
         self._tls = tls
         self._sessions: dict[TlsPlace, ssl.SSLSession] = {}
@@ -78,7 +79,7 @@ class Connector:
         """The protocol of a connection to one of a host's addresses. `authority`: whom a proxy is chosen for; `name`:
         what certificates have to say, empty without TLS. OSError (ssl.SSLError and TimeoutError are), RuntimeError
         (uvloop's), ValueError (a name that TLS cannot have) or TheirError: there is none."""
-        proxy = self.proxy_of(authority)
+        proxy = self.proxy_of(authority) if self.proxy_of is not None else None
         target, sock = "", None
         if proxy is not None:
             sock, target = await self._tunnels.open(proxy, addresses, port, self._seconds)

@@ -332,6 +332,9 @@ class FastClient:
             raise TheirError(kind, "refused before any contact")
         return await self._send("POST", url, self._lines + _lines({**headers, "Content-Length": str(len(body))}), body)
 
+    def follow(self, proxy_of: ProxyOf | None) -> None:
+        self.connector.proxy_of = proxy_of
+
     def expect(self, host: str, seconds: float) -> None:
         self.idle.expect(host, seconds)
 
@@ -372,7 +375,8 @@ class FastClient:
         connection = self.idle.take(name)
         if connection is None or not connection.is_open:
             return None
-        if connection.proxy != self.connector.proxy_of(origin.authority):  # since then other settings came
+        proxy_of = self.connector.proxy_of
+        if connection.proxy != (proxy_of and proxy_of(origin.authority)):  # since then other settings came
             connection.abort()
             return None
         if connection.rules is not self.guard.rules:

@@ -128,6 +128,7 @@ class Fetcher:
     def follow(self, sites: SiteOptions) -> None:
         """Ask hosts by other entries, from the next request to each on."""
         self._sites.follow(sites)
+        self._client.follow(self._sites.proxy if self._sites.on else None)
         if self._archive is not None:
             self._archive.follow(private_names(sites), is_of_bytes(sites, self._signature))
 
@@ -213,7 +214,7 @@ class Fetcher:
 
     def _signed(self, url: str, headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """Headers of one request."""
-        headers = self._sites.headers(url, headers)
+        headers = self._sites.headers(url, headers) if self._sites.on else headers
         return headers if self._signer is None else self._signer.headers(url, headers)
 
     def _check_signature(self, url: str, reply: Reply) -> None:
@@ -348,7 +349,7 @@ class Fetcher:
         )
         digest = hashlib.md5(usedforsecurity=False)
         pieces: list[bytes] | None = []
-        signature = self._sites.signature(url, self._signature)
+        signature = self._sites.signature(url, self._signature) if self._sites.on else self._signature
         limit = maintext.MAX_BODY if signature == "text" or part or copy is not None else SMALL
         while piece and extractor.references <= MANY:
             pieces = _note_piece(piece, answer, digest, pieces, limit)

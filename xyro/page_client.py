@@ -15,6 +15,7 @@ from typing import Protocol
 from xyro.decode import ACCEPTED
 from xyro.exchange import ClientLimits
 from xyro.guard import Guard
+from xyro.proxy import ProxyOf
 from xyro.resolver import Resolver
 from xyro.tape import Tape
 
@@ -90,6 +91,9 @@ class PageClient(Protocol):
 
     def expect(self, host: str, seconds: float) -> None:
         """The next request to `host` (authority) comes in so many seconds; infinite: nobody knows of one."""
+
+    def follow(self, proxy_of: ProxyOf | None) -> None:
+        """Lead connections through other proxies from now on, or through none."""
 
     async def close(self) -> None:
         """Close every connection; what is still being read ends as `disconnect`."""

@@ -86,7 +86,7 @@ class Politeness:
         turns: AddressClaims | None = None,
     ) -> None:
         self.manners = manners
-        self._delay_of = delay_of
+        self.delay_of = delay_of
         self._log = log
         self._hosts: dict[str, _Host] = {}
         self._hosts_limit = _SWEEP_FROM
@@ -190,7 +190,7 @@ class Politeness:
         self._remember(host, ready_at, failures, -math.inf)
 
     def _own_delay(self, host: str) -> float | None:
-        return None if self._delay_of is None else self._delay_of(host)
+        return None if self.delay_of is None else self.delay_of(host)
 
     def _gap(self, host: str, crawl_delay: float | None) -> float:
         """Seconds between two requests to a host, however fast it answers."""

@@ -125,7 +125,7 @@ def fetcher_of(
         contact=options.contact,
         limits=options.limits,
         tls=context_with(options.ca_file),
-        proxy_of=sites.proxy,
+        proxy_of=sites.proxy if sites.on else None,
         patience=patience,
         tape_of=archive.tape_of if archive is not None else None,
     )
@@ -164,7 +164,9 @@ class Reader:
         self.clock_log = ClockLog(options.clock_log, clock, options.pause) if options.clock_log is not None else None
         self.options = options
         self._sites = SiteEntries(options.sites)
-        politeness = Politeness(options.manners, self.clock_log, self._sites.delay, turns)
+        self._politeness = politeness = Politeness(
+            options.manners, self.clock_log, self._sites.delay if self._sites.on else None, turns
+        )
         slots = SlotShares(self.queue, politeness, clock, options.concurrency, options.newcomers)
         self.fetcher: Fetcher | Readers = (
             Readers(
@@ -195,6 +197,7 @@ class Reader:
         if sites != self.options.sites:
             self.options = replace(self.options, sites=sites)
             self._sites.follow(sites)
+            self._politeness.delay_of = self._sites.delay if self._sites.on else None
             self.fetcher.follow(sites)
 
     def lost(self, seconds: float) -> int:

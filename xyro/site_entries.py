@@ -69,6 +69,8 @@ class SiteEntries:
     def follow(self, options: SiteOptions) -> None:
         """Begin with these entries, or go on with others: from the next request to each host on."""
         self._options = options
+        self.on = options != NO_SITES
+        """something is set; else nothing here need be asked"""
         self.of = lru_cache(maxsize=65_536)(self._first)
         self._headers = {id(site): _joined(options.headers, site.headers) for site in options.sites}
 
