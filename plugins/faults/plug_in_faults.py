@@ -52,6 +52,7 @@ class FaultAnswers:
     def __init__(self, frontier: Frontier, services: Services) -> None:
         self._partition = frontier.partition
         self._waiting: dict[tuple[PageId, int], tuple[str, ...]] = {}
+        self._services = services
         services.answered.append(self._answered)
         frontier.hooks.settled.append(self._settled)
 
@@ -60,6 +61,7 @@ class FaultAnswers:
 
     def _answered(self, report: PageReport, answer: Answer) -> None:
         if answer.plug_in_faults and owner_of(report.page) == self._partition.number:
+            self._services.plug_in_faults += len(answer.plug_in_faults)
             self._waiting[report.page, report.epoch] = answer.plug_in_faults
             if len(self._waiting) > BACKLOG:
                 del self._waiting[next(iter(self._waiting))]

@@ -7,6 +7,7 @@ xyro_order_wait_seconds{priority}      xyro_overdue_importance_ratio        xyro
 xyro_freshness_ratio{kind}             xyro_missed_changes                  xyro_changes_total{source}
 xyro_promises_total{kind, result}      xyro_commit_seconds                  xyro_event_loop_lag_seconds
 xyro_cash_units{where}                 xyro_sink_behind_changes{sink}       xyro_decoded_bytes_total
+xyro_plug_in_faults_total
 process_* (prometheus_client's own)
 """
 
@@ -66,6 +67,8 @@ class CrawlMetrics(Collector):
         yield from _states(status)
         yield from _freshness(status)
         yield from _cash(figures, [part.number for part in parts], status["known"])
+        faults = self._node.services.plug_in_faults
+        yield CounterMetricFamily("xyro_plug_in_faults", "Fields that plug-ins failed at, and values cut.", faults)
         bounds, counts, total = self._node.commit_times()
         yield _histogram("xyro_commit_seconds", "Time until a commit group was on disk.", bounds, counts, total)
         yield _gauge("xyro_event_loop_lag_seconds", "How late the event loop was, at most.", self._lag())

@@ -55,6 +55,8 @@ class Services(Struct, eq=False):
     """called once the last commit group is on disk and the readers are closed"""
     failed_proxies: dict[str, dict[str, Any]] = field(default_factory=dict)
     """proxies that lead nowhere now, by URL: {"failures", "error"}"""
+    plug_in_faults: int = 0
+    """fields of pages of this run that a plug-in of a package failed at, and values that were cut to 0 to 1"""
     unstored: Counter[str] = field(default_factory=Counter)
     """answers of this run of which something could not be stored as [keep] asks, by what failed"""
 

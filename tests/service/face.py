@@ -77,14 +77,15 @@ def rows(table, data):
 
 
 @contextmanager
-def started(*arguments, data, **popen) -> Iterator[subprocess.Popen[str]]:
+def started(*arguments, data, environment=(), **popen) -> Iterator[subprocess.Popen[str]]:
     """`xyro ARGUMENTS --data DATA` once it can be asked; killed at the end if it still runs."""
     popen.setdefault("stdout", subprocess.PIPE)
     popen.setdefault("stderr", subprocess.PIPE)
     stale = data / "run"
     stale.unlink(missing_ok=True)
+    env = {**ENVIRONMENT, **dict(environment)}
     process = subprocess.Popen(
-        [*XYRO, *map(str, arguments), "--data", str(data)], cwd=ROOT, env=ENVIRONMENT, text=True, **popen
+        [*XYRO, *map(str, arguments), "--data", str(data)], cwd=ROOT, env=env, text=True, **popen
     )
     try:
         until(lambda: stale.exists() or process.poll() is not None)

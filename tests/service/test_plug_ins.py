@@ -11,12 +11,14 @@ import threading
 import tomllib
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.request import urlopen
 
 import pytest
 
 import xyro
-from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, process
+from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, process, started, until
 from tests.service.face import xyro as command
+from tests.service.test_metrics import free_port
 
 DEPTH = 60
 
@@ -156,6 +158,23 @@ def test_values_out_of_range_are_said_once_and_counted(installed, tmp_path, read
         assert told == [("boasts", 1), ("boasts", 10)], done.stderr
         because = command("why", lines[0]["url"], "--data", tmp_path / "data").stdout
         assert "value 7 by plug-in boasts is not within 0 to 1: 1 is taken" in " ".join(because.split())
+
+
+def test_values_out_of_range_and_failures_are_counted_by_a_metric(installed, tmp_path):
+    for name in ("boasts", "raises"):
+        settings = {"XYRO_OPIC__VALUES": name, "XYRO_METRICS__LISTEN": f"127.0.0.1:{(port := free_port())}"}
+        with (
+            two_topics() as (entry, log),
+            started("serve", entry, *LOOPBACK, data=tmp_path / name, environment={**installed, **settings}),
+        ):
+            until(lambda log=log: len(log) > 100)
+            until(lambda log=log, port=port: 100 < faults_told(port) <= len(log))
+
+
+def faults_told(port):
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        found = re.search(r"^xyro_plug_in_faults_total (\S+)$", answer.read().decode(), re.MULTILINE)
+    return float(found[1])
 
 
 @pytest.mark.parametrize(
