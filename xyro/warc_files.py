@@ -29,7 +29,7 @@ from typing import IO, Any
 from fastwarc.warc import WarcRecord, WarcRecordType
 
 from xyro.archive_disk import ArchiveDisk
-from xyro.wire.urls import host_of
+from xyro.replay_keys import replay_key
 
 SERVER_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 PROFILES = {
@@ -117,17 +117,6 @@ def sha1(data: bytes) -> str:
     return "sha1:" + base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()
 
 
-def surt(url: str) -> str:
-    """The key of a CDXJ line: the host's labels reversed, then port, path and query: `org,example)/a?b`."""
-    scheme, _, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    host = host_of(url)
-    port = place.rpartition("@")[2].removeprefix(host)
-    labels = host if host.replace(".", "").isdigit() or ":" in host else ",".join(reversed(host.split(".")))
-    standard = {"http": ":80", "https": ":443"}.get(scheme)
-    return f"{labels}{'' if port == standard else port}){slash or '/'}{path}".lower()
-
-
 def cdxj_line(answer: HttpAnswer, kind: str, written: Written) -> str:
     """A line of the index: key, 14 digits of time, JSON."""
     moment = written.date.translate({ord(c): None for c in "-:TZ"})[:14]
@@ -140,7 +129,7 @@ def cdxj_line(answer: HttpAnswer, kind: str, written: Written) -> str:
         "offset": str(written.offset),
         "filename": written.file,
     }
-    return f"{surt(answer.url)} {moment} {json.dumps(facts, ensure_ascii=False)}\n"
+    return f"{replay_key(answer.url)} {moment} {json.dumps(facts, ensure_ascii=False)}\n"
 
 
 @dataclass(slots=True)

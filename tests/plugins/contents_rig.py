@@ -9,7 +9,8 @@ another reads pages again. What holds is printed, and what does not is an Assert
 - after each kill every read that a commit group told of has its record, and only files that were open are torn;
 - of the crawls that ended in order, each request is one response or revisit, URL by URL, and the other way round;
 - answers 304 are revisits, and `warcio check` finds nothing;
-- random pages, replayed from the files, are byte for byte what the server sends.
+- random pages, replayed from the files, are byte for byte what the server sends;
+- so are random captures of the indexes that are left once `[keep] bytes` has dropped a third of the files.
 
 `--pairs N` instead prints what a page costs with WARC files, with texts, with both and with neither: N crawls of each,
 in turn, from start to stop on one core; CPU by the kernel, pages by the server's log.
@@ -136,21 +137,52 @@ def replay(data: Path, sample: int, wayback: Path) -> None:
         quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.run([manager, "init", "x"], check=True, **quiet)
         subprocess.run([manager, "add", "x", *map(str, files(data))], check=True, **quiet)
-        server = subprocess.Popen([str(wayback), "-p", str(REPLAY), "-b", "127.0.0.1"], **quiet)
-        try:
-            until(lambda: _listens(REPLAY))
-            chosen = random.Random(14).sample(sorted(revisited), sample)
-            same = 0
-            for url in chosen:
-                same += sent(f"http://127.0.0.1:{REPLAY}/x/{times[url]}id_/{url}") == sent(url)
-        finally:
-            server.terminate()
-            server.wait()
+        chosen = random.Random(14).sample(sorted(revisited), sample)
+        same = replayed(wayback, Path(folder), [(times[url], url) for url in chosen])
     print(
         f"replayed by pywb: {same} of {sample} random pages, of {len(revisited):,} whose latest capture is a revisit, "
         "byte for byte as the server sends"
     )
     assert same == sample
+
+
+def retain(entry: str, data: Path, reads: int, sample: int, wayback: Path) -> None:
+    """Let `[keep] bytes` drop a third of the files, and pywb replay captures that our own indexes have after it."""
+    before, size = set(files(data)), sum(path.stat().st_size for path in (data / "contents").iterdir())
+    bound = {**ENVIRONMENT, "XYRO_KEEP__BYTES": str(2 * size // 3)}
+    words = command(entry, data, "xyro-bound", "--refresh", "--max-pages", str(reads))
+    subprocess.run(words, cwd=ROOT, env=bound, check=True, capture_output=True)
+    gone = before - set(files(data))
+    captures, revisits = [], 0
+    for index in sorted((data / "contents").glob("*.cdxj")):
+        for line in index.read_text().splitlines():
+            _, moment, facts = line.split(" ", 2)
+            capture = json.loads(facts)
+            if capture.get("status", "200") == "200" or capture["mime"] == "warc/revisit":
+                captures.append((moment, capture["url"]))
+                revisits += capture["mime"] == "warc/revisit"
+    assert gone and revisits
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "config.yaml").write_text(
+            f"collections:\n  x:\n    index_paths: {data}/contents/\n    archive_paths: {data}/contents/\n"
+        )
+        chosen = random.Random(15).sample(captures, sample)
+        same = replayed(wayback, Path(folder), chosen)
+    print(f"retention: {len(gone)} of {len(before)} files gone; by the indexes that are left, pywb replays {same} of "
+          f"{sample} random captures, of {len(captures):,}, {revisits:,} of them revisits", flush=True)  # fmt: skip
+    assert same == sample
+
+
+def replayed(wayback: Path, folder: Path, captures: Sequence[tuple[str, str]]) -> int:
+    """How many captures (moment, URL) pywb serves from the collection x of a folder as the server sends them."""
+    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen([str(wayback), "-p", str(REPLAY), "-b", "127.0.0.1"], **quiet)
+    try:
+        until(lambda: _listens(REPLAY))
+        return sum(sent(f"http://127.0.0.1:{REPLAY}/x/{moment}id_/{url}") == sent(url) for moment, url in captures)
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def cost(entry: str, folder: Path, log: Path, pairs: int, kinds: Sequence[str], *more: str) -> None:
@@ -217,6 +249,7 @@ def main() -> None:
         print(f"warcio check: clean, {len(files(data))} files, {size / 1e6:.0f} MB", flush=True)
         if options.wayback:
             replay(data, options.sample, options.wayback)
+            retain(options.entry, data, options.reads, options.sample, options.wayback)
     finally:
         shutil.rmtree(folder)
 

@@ -34,7 +34,8 @@ from warcio.exceptions import ArchiveLoadFailed
 
 from tests.service.face import ENVIRONMENT, KILLS, LOOPBACK, ROOT, XYRO, process, rows, said, until
 from xyro.lab.child import running
-from xyro.warc_files import SERVER_NOT_MODIFIED, HttpAnswer, WarcFiles, split_answer, surt, warc_of
+from xyro.replay_keys import replay_key
+from xyro.warc_files import SERVER_NOT_MODIFIED, HttpAnswer, WarcFiles, split_answer, warc_of
 from xyro.warc_mending import mend
 
 WARC = {"XYRO_KEEP__WARC": "true"}
@@ -154,7 +155,7 @@ def test_the_index_beside_a_file_leads_to_its_records(tmp_path):
                 member = file.read(int(place["length"]))
             (record,) = ArchiveIterator(io.BytesIO(member))
             assert record.rec_headers.get_header("WARC-Target-URI") == place["url"]
-            assert place["filename"] == path.name and len(moment) == 14 and key == surt(place["url"])
+            assert place["filename"] == path.name and len(moment) == 14 and key == replay_key(place["url"])
             assert (record.http_headers.get_statuscode() if record.http_headers else "304") == place["status"]
             lines += 1
     assert lines >= 60
