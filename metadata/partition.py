@@ -43,9 +43,9 @@ WITNESS = ".witness"
 """file of a partition's directory; hidden, so no backup takes it for one that never changes"""
 _SLOT = struct.Struct(">QQ")
 JOURNAL_FROM = rows.META.key("journal from")
-MUCH = 1 << 20
-"""bytes of deleted journal that are worth a compaction: half a table file"""
 """number of the oldest journal record that is stored, since records were last deleted"""
+COMPACT_FROM = 1 << 20
+"""bytes of deleted journal that are worth a compaction: half a table file"""
 _UNREAD = int(State.UNREAD)
 _UNLEASED = ~LEASED & 0xFFFF_FFFF
 Ids = NDArray[np.int64]
@@ -422,7 +422,7 @@ class Partition:
 
     def close(self) -> None:
         """Every group must have been written. What is left of much deleted journal goes: scans would pass it."""
-        if self._trimmed >= MUCH:
+        if self._trimmed >= COMPACT_FROM:
             self._trimmed = 0
             self.store.compact(rows.JOURNAL.key(0), rows.JOURNAL.key(self.journal_from))
         self.store.close()

@@ -37,7 +37,7 @@ An order's life:
                    host or not, final or not; mistakes.py: it was ours, and is logged
     hubs.py        WebSub hubs that its headers, or its <link> elements, name
     page_archive.py, page_copy.py, tape.py, warc_files.py, warc_mending.py, contents_index.py, contents_copy.py,
-    archive_options.py, archive_disk.py, replay_keys.py
+    archive_options.py, archive_disk.py, surt.py
                    where [keep] asks for it: the answer as it came, in a WARC file; mended after a kill; found again
     page_text.py, page_blocks.py, text_blocks.py, markdown.py, text_libraries.py, packed_text.py
                    and its main text, as Markdown

@@ -29,7 +29,7 @@ from typing import IO, Any
 from fastwarc.warc import WarcRecord, WarcRecordType
 
 from xyro.archive_disk import ArchiveDisk
-from xyro.replay_keys import replay_key
+from xyro.surt import surt
 
 SERVER_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 PROFILES = {
@@ -129,7 +129,7 @@ def cdxj_line(answer: HttpAnswer, kind: str, written: Written) -> str:
         "offset": str(written.offset),
         "filename": written.file,
     }
-    return f"{replay_key(answer.url)} {moment} {json.dumps(facts, ensure_ascii=False)}\n"
+    return f"{surt(answer.url)} {moment} {json.dumps(facts, ensure_ascii=False)}\n"
 
 
 @dataclass(slots=True)

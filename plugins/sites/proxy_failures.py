@@ -37,14 +37,16 @@ class ProxyFailures:
         """There is nothing to do beside."""
 
     def _follow(self) -> None:
-        """Begin to hear reports, or end, as the settings are now."""
+        """Begin to hear reports, or end, as the settings are now; forget proxies that they no longer name."""
         settings, heard = self._services.settings, self._services.answered
-        named = bool(settings.fetch.proxy) or any(site.proxy for site in settings.sites)
+        failing = self._services.failed_proxies
+        named = {settings.fetch.proxy, *(site.proxy for site in settings.sites)} - {"", None}
+        for proxy in failing.keys() - named:
+            del failing[proxy]
         if named and self._note not in heard:
             heard.append(self._note)
         elif not named and self._note in heard:
             heard.remove(self._note)
-            self._services.failed_proxies.clear()
 
     def _note(self, report: PageReport, answer: Answer) -> None:
         """A page was read, or could not be."""

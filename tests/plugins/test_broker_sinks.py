@@ -1,7 +1,7 @@
-"""Sinks that are brokers: a real nats-server, killed and started again, and a Kafka where one is named.
+"""Sinks that are brokers: a real nats-server, killed and started again, and a Kafka that stalls.
 
 What arrived is read from the stream itself, by a subscriber that knows nothing of the sink.
-Kafka's tests run where XYRO_TEST_KAFKA=HOST:PORT names a broker that makes topics when they are asked for.
+Kafka's broker is librdkafka's; XYRO_TEST_KAFKA=HOST:PORT names another, which makes topics when they are asked for.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from tests.frontier.rig import url
 from tests.plugins.test_changes import read, timeless, visit
 from tests.plugins.test_sinks import HOUR, Rig, lines_of
 from tests.service.broker import running_broker
+from tests.service.kafka_broker import running_kafka
 from xyro.configs.load import load
 from xyro.configs.schema import SinkTable
 from xyro.metadata import rows
@@ -25,8 +26,6 @@ from xyro.plugins.changes.change_messages import StoreSink
 from xyro.wire.errors import InputError
 from xyro.wire.ids import HOME
 
-KAFKA = os.environ.get("XYRO_TEST_KAFKA", "")
-NEEDS_KAFKA = pytest.mark.skipif(not KAFKA, reason="XYRO_TEST_KAFKA=HOST:PORT names no broker of Kafka")
 LOCAL = {"fetch.only_net": ("127.0.0.0/8",)}
 TOPIC = "xyro.changes"
 
@@ -34,6 +33,12 @@ TOPIC = "xyro.changes"
 @pytest.fixture
 def broker(tmp_path):
     with running_broker(tmp_path / "nats") as running:
+        yield running
+
+
+@pytest.fixture
+def kafka(tmp_path):
+    with running_kafka(tmp_path / "kafka.log") as running:
         yield running
 
 
@@ -169,11 +174,11 @@ def test_tables_of_brokers_that_say_nothing_clear_are_refused(tmp_path, fields, 
 # Kafka
 
 
-async def consumed(topic, count):
+async def consumed(address, topic, count):
     """All that the topic has, each partition in its order."""
     from aiokafka import AIOKafkaConsumer
 
-    consumer = AIOKafkaConsumer(topic, bootstrap_servers=KAFKA, auto_offset_reset="earliest", group_id=None)
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=address, auto_offset_reset="earliest", group_id=None)
     await consumer.start()
     found = []
     try:
@@ -185,20 +190,41 @@ async def consumed(topic, count):
         await consumer.stop()
 
 
-@NEEDS_KAFKA
-async def test_a_topic_of_kafka_gets_every_change_once_by_page(tmp_path):
-    topic = f"xyro-test-{uuid.uuid4()}"
-    rig = Rig(tmp_path / "d", SinkTable(name="s", url=f"kafka://{KAFKA}", topic=topic, batch=20), **LOCAL)
+def by_number(messages):
+    return sorted((json.loads(message.value) for message in messages), key=lambda line: line["number"])
+
+
+async def test_a_topic_of_kafka_gets_every_change_once_by_page(tmp_path, kafka):
+    topic, address = f"xyro-test-{uuid.uuid4()}", os.environ.get("XYRO_TEST_KAFKA", kafka.address)
+    rig = Rig(tmp_path / "d", SinkTable(name="s", url=f"kafka://{address}", topic=topic, batch=20), **LOCAL)
     rig.change(70)
     await rig.until(lambda: rig.row().delivered == 70)
-    found = [(message.key.decode(), json.loads(message.value)) for message in await consumed(topic, 70)]
-    ordered = sorted((line for _, line in found), key=lambda line: line["number"])
-    assert timeless(ordered) == timeless(read(rig.crawl))
-    assert all(key == line["url"] for key, line in found)
+    found = await consumed(address, topic, 70)
+    assert timeless(by_number(found)) == timeless(read(rig.crawl))
     numbers = {}
-    for key, line in found:
-        numbers.setdefault(key, []).append(line["number"])
+    for message in found:
+        line = json.loads(message.value)
+        assert message.key.decode() == line["url"]
+        numbers.setdefault(line["url"], []).append(line["number"])
     assert all(each == sorted(each) for each in numbers.values())
+
+
+@pytest.mark.long
+async def test_a_kafka_that_stalls_and_wakes_has_every_change(tmp_path, kafka):
+    """It answers nothing for longer than a batch may take. What was not acknowledged may come twice."""
+    rig = Rig(tmp_path / "d", SinkTable(name="s", url=f"kafka://{kafka.address}", topic=TOPIC, batch=20), **LOCAL)
+    rig.change(40)
+    await rig.until(lambda: rig.row().delivered >= 20)
+    kafka.stall()
+    rig.change(60, 40)
+    await rig.until(lambda: rig.sinks.deliveries[0].failures >= 1)
+    assert rig.status()["behind"] > 0 and rig.status()["error"]
+    kafka.wake()
+    await rig.until(lambda: rig.row().delivered == 100)
+    seen = {}
+    for message in await consumed(kafka.address, TOPIC, 100):
+        seen.setdefault(json.loads(message.value)["number"], message)
+    assert timeless(by_number(seen.values())) == timeless(read(rig.crawl))
 
 
 async def test_a_kafka_that_is_away_is_told_and_tried_again(tmp_path):

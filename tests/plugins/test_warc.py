@@ -34,7 +34,7 @@ from warcio.exceptions import ArchiveLoadFailed
 
 from tests.service.face import ENVIRONMENT, KILLS, LOOPBACK, ROOT, XYRO, process, rows, said, until
 from xyro.lab.child import running
-from xyro.replay_keys import replay_key
+from xyro.surt import surt
 from xyro.warc_files import SERVER_NOT_MODIFIED, HttpAnswer, WarcFiles, split_answer, warc_of
 from xyro.warc_mending import mend
 
@@ -155,7 +155,7 @@ def test_the_index_beside_a_file_leads_to_its_records(tmp_path):
                 member = file.read(int(place["length"]))
             (record,) = ArchiveIterator(io.BytesIO(member))
             assert record.rec_headers.get_header("WARC-Target-URI") == place["url"]
-            assert place["filename"] == path.name and len(moment) == 14 and key == replay_key(place["url"])
+            assert place["filename"] == path.name and len(moment) == 14 and key == surt(place["url"])
             assert (record.http_headers.get_statuscode() if record.http_headers else "304") == place["status"]
             lines += 1
     assert lines >= 60

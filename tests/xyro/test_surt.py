@@ -2,7 +2,7 @@
 
 import pytest
 
-from xyro.replay_keys import replay_key
+from xyro.surt import surt
 
 KEYS = [
     ("http://example.org/", "org,example)/"),
@@ -32,4 +32,4 @@ KEYS = [
 
 @pytest.mark.parametrize(("url", "key"), KEYS)
 def test_a_key_is_what_replay_tools_look_up(url, key):
-    assert replay_key(url) == key
+    assert surt(url) == key

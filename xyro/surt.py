@@ -32,7 +32,7 @@ _QUERY_SESSIONS = tuple(
 _MAY_BE_SESSION = re.compile("sid=|sessionid|phpsessid|cfid=")
 
 
-def replay_key(url: str) -> str:
+def surt(url: str) -> str:
     """The key of a canonical http(s) URL: the host's labels reversed, then port, path and query: `org,example)/a?b`."""
     scheme, _, rest = url.partition("://")
     place, _, path = rest.partition("/")
