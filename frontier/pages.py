@@ -251,7 +251,8 @@ class WaitingLinks:
         return self._slicing.next if self._unseen else math.inf
 
     def ready(self) -> Iterable[tuple[LocalPage, int]]:
-        """Slices of which some links may be admitted, of the pages that waited longest first."""
+        """Slices of which some links may be admitted, of the pages that waited longest first: each as things are once
+        the one before was put back, which may have taken the last credit or place."""
         links = 0
         for _ in range(min(LOOKED, len(self._line))):
             page = self._line[0]
@@ -443,7 +444,7 @@ class Pages:
 
     def admit(self, store: bool) -> None:
         """Let links that have waited become pages, as far as the standing of their hosts allows."""
-        for page, place in list(self.waiting_links.ready()):
+        for page, place in self.waiting_links.ready():
             urls = self.waiting_links.look(page, place)
             self.slices.append((page, urls))
             depth = int(self.columns["depth"][page]) + 1

@@ -124,6 +124,22 @@ def test_while_nothing_else_is_left_one_host_a_second_is_let_in():
     assert crawl.audit()["ok"]
 
 
+def test_credit_for_one_host_has_the_links_of_one_page_looked_at():
+    """Not those of all pages that wait for it: each look unpacks and packs all links of a page."""
+    crawl = Crawl.in_memory(settings=settings(new_hosts=1))
+    pages = [f"{url(0)}/{page}" for page in range(9)]
+    crawl.submit(url(0))
+    links = {page: [url(100 * number + host) for host in range(1, 4)] for number, page in enumerate(pages, 1)}
+    crawled(crawl, links | {url(0): pages}, 40)
+    waiting = crawl.frontier.pages.waiting_links
+    before = waiting.links()
+    assert len(waiting) == 9 and not crawl.frontier.pages.slices
+    crawl.now += 2.0
+    assert crawl.frontier.relieve(crawl.now)
+    crawl.turn()
+    assert len(crawl.frontier.pages.slices) == 1 and waiting.links() == before - 1
+
+
 def test_partitions_of_a_process_let_in_one_host_a_second_together():
     crawl = Crawl.in_memory(3, settings=settings(new_hosts=2))
     for frontier in crawl.frontiers:
