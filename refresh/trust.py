@@ -28,6 +28,8 @@ LUCKY = 0.3
 """P(a Last-Modified looks plausible | it is made up)"""
 LEAST, GREATEST = 0.05, 0.95
 """Bounds of w in the shares: nobody is beyond proof, either way."""
+NOW = 2.0
+"""seconds: the age of a Last-Modified that is the moment of the answer, which has whole seconds"""
 DOUBTED, RESTORED = 0.4, 0.7
 """A host's Last-Modified is no longer used below the first, and used again above the second: no flutter between."""
 
@@ -136,11 +138,12 @@ class Trust(Struct):
 def plausible(modified: float, read_at: float, changed: bool | None, last_read: float, youngest: float) -> bool | None:
     """Tell whether this Last-Modified can be true. None: it says nothing, at a first read or one that showed nothing.
 
-    Not: the future; always now (younger than `youngest` seconds); a change we saw that it does not know of (older than
-    the read before); a change that it tells of and we did not see (younger than that read, same signature).
+    Not: the future; now (servers that make their pages say so); a change we saw that it does not know of (older than
+    the read before); a change that it tells of and we did not see (younger than that read, same signature). A change
+    that we saw, younger than `youngest` seconds, may be one that was published, or always now: it says nothing.
     """
-    if modified > read_at - youngest:
+    if modified > read_at or (not changed and modified > read_at - NOW):
         return False
-    if changed is None or not last_read:
+    if changed is None or not last_read or (changed and modified > read_at - youngest):
         return None
-    return modified >= last_read if changed else modified < last_read
+    return modified >= last_read if changed else modified <= last_read

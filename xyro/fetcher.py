@@ -60,6 +60,8 @@ SEVERAL = 512
 """links of a page from which on its next pieces are parsed in steps"""
 LONG = 2 * SLICE
 """Bytes of HTML from which on what is left at its end is parsed in steps: thousands of links, 50 ms."""
+LONG_COPIES = 8
+"""reads at a time whose bodies are kept for their text beyond the length of most"""
 _REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
 _EMPTY: Final = frozenset({204, 205})
 _CUT: Final = {"disconnect": "disconnect", "timeout": "time", "slow-body": "time", **READABLE}
@@ -98,6 +100,7 @@ class Fetcher:
         self._words = words
         self._shapes = Shapes()
         self._sitemaps = Sitemaps(client.limits.body.size)
+        self._long_copies = 0
         self._long_pages = LongPages(client.limits.slow_window / 2, clock)
 
     async def fetch(self, order: FetchOrder) -> Answer:
@@ -108,11 +111,14 @@ class Fetcher:
             return answer
         copy = PageCopy(order.refused)
         order = order if self._archive is None else self._archive.asking(order)
-        await self._timed(answer, self._fetch(order, answer, copy))
-        if self._plug_ins is not None and copy.body and not answer.error and not order.probe:
-            self._plug_ins.look_at(order.url, copy, answer)
-        if self._archive is not None:
-            await self._archive.keep(None if order.probe else order.page, order.url, copy, answer)
+        try:
+            await self._timed(answer, self._fetch(order, answer, copy))
+            if self._plug_ins is not None and copy.body and not answer.error and not order.probe:
+                self._plug_ins.look_at(order.url, copy, answer)
+            if self._archive is not None:
+                await self._archive.keep(None if order.probe else order.page, order.url, copy, answer)
+        finally:
+            self._long_copies -= copy.long
         return answer
 
     async def fetch_robots(self, url: str) -> Answer:
@@ -352,6 +358,8 @@ class Fetcher:
         signature = self._sites.signature(url, self._signature) if self._sites.on else self._signature
         limit = maintext.MAX_BODY if signature == "text" or part or copy is not None else SMALL
         while piece and extractor.references <= MANY:
+            if copy is not None and answer.size + len(piece) > limit:
+                limit = self._widened(copy, limit)
             pieces = _note_piece(piece, answer, digest, pieces, limit)
             if len(piece) > SLICE or extractor.references > SEVERAL:
                 await self._long_pages.go(extractor.steps(piece), body)
@@ -361,6 +369,8 @@ class Fetcher:
         if piece:
             async with self._long_pages.place(body):
                 async for more in self._long_pages.pieces(piece, body):
+                    if copy is not None and answer.size + len(more) > limit:
+                        limit = self._widened(copy, limit)
                     pieces = _note_piece(more, answer, digest, pieces, limit)
                     await self._long_pages.go_in_place(extractor.steps(more), body)
                 await self._long_pages.go_in_place(extractor.last_steps(), body)
@@ -385,6 +395,15 @@ class Fetcher:
         if pieces is not None and signature == "text":
             text = maintext.signature(b"".join(pieces), found.charset)
         answer.signature = text or digest.digest()
+
+    def _widened(self, copy: PageCopy, limit: int) -> int:
+        """Bytes of a body that are kept, now that more come than of most."""
+        if not copy.long and self._archive is not None and self._archive.keeps_texts:
+            if self._long_copies >= LONG_COPIES:
+                return limit
+            self._long_copies += 1
+            copy.long = True
+        return maintext.LONG.body if copy.long else limit
 
     def _doubt(self, answer: Answer, order: FetchOrder, pieces: list[bytes] | None) -> None:
         """Look at the text of what may be no page. Raises a challenge. Ordinary pages cost a hash of their links."""

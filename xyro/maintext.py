@@ -18,7 +18,7 @@ from msgspec import Struct
 MAX_BODY = 1024 * 1024
 """Bytes of a page that is looked at."""
 MAX_SIZE = 512 * 1024
-"""Bytes that lexbor is given."""
+"""Bytes that lexbor is given: its tree takes 5 ms."""
 MAX_TAGS = 20_000
 MAX_TAG = 8 * 1024
 """Bytes of one tag: its attributes are compared with each other."""
@@ -71,6 +71,20 @@ def signature(body: bytes, codec: str) -> bytes | None:
     return hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest() if text else None
 
 
+class PageBounds(Struct, frozen=True):
+    """`body`: bytes of a page that is looked at; `size`, `tags`: bytes and tags that lexbor is given of it."""
+
+    body: int = MAX_BODY
+    size: int = MAX_SIZE
+    tags: int = MAX_TAGS
+
+
+BRIEF = PageBounds()
+"""what the event loop has time for"""
+LONG = PageBounds(8 * MAX_BODY, 8 * MAX_SIZE, 10 * MAX_TAGS)
+"""what a thread beside it has time for: manuals on one page, indexes of manuals"""
+
+
 class TameSource(Struct, frozen=True):
     """A page that lexbor can be given; `tags`: its distinct tags in lower case, such as b"<div" and b"</div"."""
 
@@ -82,23 +96,23 @@ class TameSource(Struct, frozen=True):
         return [name for name in names if b"<" + name.encode() in self.tags]
 
 
-def tamed(body: bytes, codec: str) -> TameSource | None:
+def tamed(body: bytes, codec: str, bounds: PageBounds = BRIEF) -> TameSource | None:
     """The page as lexbor can be given it; None where it cannot."""
     if codec.startswith("utf-16"):  # its tags are not to be seen in its bytes
         body, codec = body.decode(codec, "replace").encode("utf-8", "replace"), "utf-8"
-    if len(body) > MAX_BODY:
+    if len(body) > bounds.body:
         return None
-    tags = _tags_of(body)
+    tags = _tags_of(body, bounds)
     if tags is None:
         body = _UNREAD.sub(b"", body)
-        tags = _tags_of(body)
+        tags = _tags_of(body, bounds)
     return None if tags is None else TameSource(body.decode(codec, "replace"), tags)
 
 
-def _tags_of(body: bytes) -> frozenset[bytes] | None:
+def _tags_of(body: bytes, bounds: PageBounds) -> frozenset[bytes] | None:
     """Its distinct tags; None if it is not tame. Its depth is estimated to the safe side: an end tag closes an element
     only if that is the innermost one, for what a parser makes of any other end tag is where the attacks are."""
-    if len(body) > MAX_SIZE or body.count(b"<") > MAX_TAGS:
+    if len(body) > bounds.size or body.count(b"<") > bounds.tags:
         return None
     body = body.lower()
     tags = _TAG.findall(body)

@@ -49,7 +49,7 @@ PAUSE = 5.0
 MOST_WHOLE = 100_000
 """pages that are remembered to have been read as a whole"""
 BIG = 128 * 1024
-"""bytes of an answer from which on it is packed in a thread: a millisecond"""
+"""bytes of an answer from which on it is packed in a thread: a millisecond; of a page whose text is found in one"""
 
 
 _log = logging.getLogger("xyro")
@@ -77,6 +77,8 @@ class PageContents(msgspec.Struct, array_like=True, frozen=True):
     """why its record could not be kept: the disk's words"""
     validators: bytes = b""
     """of its body (contents_index.py: validators_digest), or of the earlier one that it confirms"""
+    textless: bool = False
+    """a page of HTML whose text was wanted, and could not be found"""
 
 
 class PageArchive:
@@ -96,6 +98,7 @@ class PageArchive:
         self._read_whole: set[PageId] = set()
         """pages whose text was not there to be found, and that were read as a whole since"""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="warc")
+        self._texts = ThreadPoolExecutor(1, thread_name_prefix="texts")
         self._turn = asyncio.Lock()
         self._paused_until = 0.0
         self._pause = ""
@@ -104,6 +107,11 @@ class PageArchive:
         """Other [[sites]]. Values that were hidden stay hidden: requests under way have them."""
         names = tuple(sorted({*self._options.private, *private}))
         self._options = replace(self._options, private=names, bytes_signature=bytes_signature)
+
+    @property
+    def keeps_texts(self) -> bool:
+        """Tell whether texts are kept."""
+        return self._extract is not None
 
     @property
     def tape_of(self) -> Callable[[], Tape] | None:
@@ -152,14 +160,17 @@ class PageArchive:
             except OSError as error:
                 failure = self._failure(error)
             reply.tape.close()
-        text = self._text(url, copy) if page is not None and not answer.error else None
-        if record is not None or text is not None or failure:
+        text, textless = None, False
+        if self._extract is not None and copy.charset and page is not None and not answer.error:
+            text = await self._text(url, copy)
+            textless = text is None
+        if record is not None or text is not None or failure or textless:
             etag, last_modified = answer.etag, answer.last_modified
             if answer.status == 304:
                 asked = _conditions(reply.request)
                 etag, last_modified = etag or asked[0], last_modified or asked[1]
             digest = validators_digest(etag, last_modified) if answer.status in (200, 304) else b""
-            answer.contents = msgspec.msgpack.encode(PageContents(record, text, failure, digest))
+            answer.contents = msgspec.msgpack.encode(PageContents(record, text, failure, digest, textless))
 
     async def _record(
         self, page: PageId | None, url: str, copy: PageCopy, reply: Reply, raw: bytes, answer: Answer
@@ -188,16 +199,18 @@ class PageArchive:
     def _failure(self, error: OSError) -> str:
         return f"{self._directory}: {error.strerror or error}"
 
-    def _text(self, url: str, copy: PageCopy) -> StoredText | None:
-        """The text of a page that was read whole."""
-        if self._extract is None:
-            return None
+    async def _text(self, url: str, copy: PageCopy) -> StoredText | None:
+        """The text of a page that was read whole; that of a long one in a thread, one at a time."""
         if copy.parsed is not None:
             return stored_text(copy.parsed)
-        if not copy.charset or not copy.body:
+        if not copy.body or self._extract is None:
             return None
+        page = copy.body, copy.charset, url
         try:
-            found = self._extract(copy.body, copy.charset, url)
+            if len(copy.body) <= BIG:
+                found = self._extract(*page)
+            else:
+                found = await asyncio.get_running_loop().run_in_executor(self._texts, self._extract, *page)
         except Exception as error:  # a library's mistake costs the text of this page
             _log.warning("contents: %s: no text of it: %r", printable(url), error)
             return None
@@ -249,6 +262,7 @@ class PageArchive:
     async def close(self) -> None:
         """Close the files."""
         self._thread.shutdown()
+        self._texts.shutdown()
         with contextlib.suppress(OSError):  # no room for the index: the node mends, and tells what fails
             self._files.close()
         self._index.close()

@@ -21,5 +21,7 @@ class PageCopy(Struct, eq=False):
     """of a page whose text is kept, or that plug-ins look at; empty where there is none, or it is too large"""
     charset: str = ""
     """of HTML: Python's name of its encoding"""
+    long: bool = False
+    """its body is longer than most: few reads at a time may have such a one"""
     parsed: PageText | None = None
     """its text by a plug-in"""

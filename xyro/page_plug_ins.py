@@ -20,6 +20,7 @@ from types import FrameType
 from xyro.answer import Answer
 from xyro.charset import codec_for
 from xyro.hrefs import HrefCache, PageLinks
+from xyro.maintext import BRIEF
 from xyro.page_copy import PageCopy
 from xyro.page_text import PageText, page_text
 from xyro.wire.messages import Kind, LinkKind, Links
@@ -51,7 +52,7 @@ class ReadPage:
         """The main text, empty where there is none."""
         found = self.parsed
         if found is None and self.mime in ("text/html", "application/xhtml+xml"):
-            found = page_text(self.body, self.charset, self.url)
+            found = page_text(self.body, self.charset, self.url, BRIEF)
         return found.text if found is not None else ""
 
 

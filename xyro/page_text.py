@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from xyro.maintext import TameSource, tamed
+from xyro.maintext import LONG, PageBounds, TameSource, tamed
 from xyro.markdown import joined
 from xyro.page_blocks import blocks_of
 from xyro.text_blocks import TextBlock, size_of, trimmed
@@ -108,9 +108,9 @@ class PageText(Struct, frozen=True):
     modified: str = ""
 
 
-def page_text(body: bytes, codec: str, url: str) -> PageText | None:
+def page_text(body: bytes, codec: str, url: str, bounds: PageBounds = LONG) -> PageText | None:
     """The main text of a page; None where it has none, or is not tame. `url`: what its links are relative to."""
-    tame = tamed(body, codec)
+    tame = tamed(body, codec, bounds)
     if tame is None:
         return None
     tree = LexborHTMLParser(tame.source)

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from xyro.maintext import tamed
+from xyro.maintext import LONG, tamed
 from xyro.page_text import PageText, facts_of, markdown_of, page_text
 from xyro.wire.errors import InputError
 
 Extractor = Callable[[bytes, str, str], PageText | None]
-"""(body, codec, URL) -> its text; None where it has none"""
+"""(body, codec, URL) -> its text; None where it has none. For a long page not for the event loop"""
 
 
 def extractor_of(name: str) -> Extractor:
@@ -31,7 +31,7 @@ def extractor_of(name: str) -> Extractor:
 def _by_resiliparse(body: bytes, codec: str, url: str) -> PageText | None:
     from resiliparse.extract.html2text import extract_plain_text
 
-    if (tame := tamed(body, codec)) is None:
+    if (tame := tamed(body, codec, LONG)) is None:
         return None
     source = tame.source
     text = extract_plain_text(source, main_content=True, preserve_formatting=True)
@@ -42,7 +42,7 @@ def _by_resiliparse(body: bytes, codec: str, url: str) -> PageText | None:
 def _by_trafilatura(body: bytes, codec: str, url: str) -> PageText | None:
     import trafilatura
 
-    if (tame := tamed(body, codec)) is None:
+    if (tame := tamed(body, codec, LONG)) is None:
         return None
     source = tame.source
     text = trafilatura.extract(source, url=url, include_comments=False) or ""

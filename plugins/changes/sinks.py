@@ -78,6 +78,7 @@ class Sinks:
         frontier.hooks.recover.append(self._recover)
         frontier.hooks.status["sinks"] = self.figures
         frontier.commands.handle(StoreSink, self._store)
+        services.endings.append(self._catch_up)
 
     def _recover(self) -> None:
         for delivery in self.deliveries:
@@ -87,6 +88,10 @@ class Sinks:
 
     def _store(self, command: StoreSink) -> None:
         self._partition.put(rows.SINK.key(command.name), command.row)
+
+    async def _catch_up(self) -> None:
+        """Deliver what is left when a crawl ends, to sinks that take it."""
+        await asyncio.gather(*(delivery.catch_up() for delivery in self.deliveries))
 
     def figures(self, now: float) -> dict[str, Any]:
         """The progress of each sink, for `xyro status` (change_report.py)."""
@@ -125,6 +130,8 @@ class SinkDelivery:
         """in a row"""
         self.last = 0.0
         """when it took something last, seconds since 1970"""
+        self._ending = self._caught_up = False
+        """nothing more will come; it has taken all"""
 
     def figures(self) -> dict[str, Any]:
         """Plain values; `numbers`: its position in each partition."""
@@ -157,6 +164,17 @@ class SinkDelivery:
         finally:
             await self._finish()
             await self._target.close()
+
+    async def catch_up(self) -> None:
+        """Return once it has taken all that is there, or fails."""
+        self._ending = True
+        try:
+            while not (self._caught_up or self.failures):
+                await self._clock.sleep(TICK)
+        finally:
+            if not self._caught_up:
+                text = "it has not taken all changes at the end of this run: the next one goes on with them"
+                self._log(logging.WARNING, "sink-behind", text)
 
     async def _finish(self) -> None:
         """Store the position behind a delivery under way, if it succeeds soon."""
@@ -211,7 +229,12 @@ class SinkDelivery:
         if not waiting:
             waiting += await stream.read()
         deadline = self._clock.monotonic() + table.wait
-        while waiting and len(waiting) < table.batch and (left := deadline - self._clock.monotonic()) > 0.0:
+        while (
+            waiting
+            and not self._ending
+            and len(waiting) < table.batch
+            and (left := deadline - self._clock.monotonic()) > 0.0
+        ):
             more = await stream.read()
             waiting += more
             if not more:
@@ -224,6 +247,7 @@ class SinkDelivery:
         if stream.cursor != self.row.cursor and now - self._stored_at >= STORED:
             await self._store(cursor=stream.cursor)
         if not stream.advanced:
+            self._caught_up = self._ending
             await self._clock.sleep(TICK)
 
     async def _deliver(self, lines: Sequence[Line]) -> None:

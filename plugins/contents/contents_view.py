@@ -18,7 +18,7 @@ from fastwarc.warc import WarcRecord
 
 from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of, unpacked_text
-from xyro.maintext import MAX_BODY, MAX_DEPTH, MAX_TAGS
+from xyro.maintext import LONG, MAX_DEPTH
 from xyro.plugins.contents.page_standing import kept_stale
 from xyro.service.views.staleness import REPLACED
 from xyro.wire.errors import InputError, MachineError, TheirError
@@ -28,6 +28,8 @@ from xyro.wire.uses import names_of
 
 ORDERS = {"url": "url", "importance": "importance DESC, url", "date": "time, url"}
 """what exported texts can be sorted by -> SQL"""
+TEXT_BOUNDS = f"up to {LONG.size >> 20} MiB, {LONG.tags:,} tags, {MAX_DEPTH} levels"
+"""of pages whose text is found"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,10 @@ class ContentsView:
     def page(self, url: str) -> PageId:
         """The id of a page of which something is kept. `url`: canonical."""
         if (found := self.find(url)) is None:
-            raise InputError(f"{url}: nothing is kept of it; it was not read since [keep] is on, or is no page")
+            raise InputError(
+                f"{url}: nothing is kept of it: it was not read since [keep] is on, is no page of HTML, or shows no "
+                f"text that can be found ({TEXT_BOUNDS}); `xyro why URL` tells what its reads brought"
+            )
         return found
 
     def find(self, url: str) -> PageId | None:
@@ -84,7 +89,7 @@ class ContentsView:
         if version.text is None:
             raise InputError(
                 "its text is not kept: since [keep] text is on no read brought a page of HTML whose text can be found "
-                f"(up to {MAX_BODY >> 20} MiB, {MAX_TAGS:,} tags, {MAX_DEPTH} levels); "
+                f"({TEXT_BOUNDS}); "
                 "`xyro why URL` tells what they brought"
             )
         row = self._index.execute("SELECT packed FROM bodies WHERE digest = ?", (version.text.digest,)).fetchone()

@@ -112,6 +112,7 @@ class ContentsWriter:
         self._lock = threading.Lock()
         self._failure, self._failed_at = "", 0.0
         """of the disk, as a read or `_look` met it, and when that was"""
+        self._services = services
         self._unstored = services.unstored
         self._clock = services.clock
         self._first = not services.barriers
@@ -209,6 +210,7 @@ class ContentsWriter:
         if contents.failure:
             self._fail(contents.failure)
             self._unstored[contents.failure] += 1
+        self._services.textless += contents.textless
         if contents.record is None and contents.text is None:
             return
         note = ReadNote(report.page, report.url, report.started, report.status, report.mime, contents, report.refused)
@@ -250,7 +252,8 @@ class ContentsWriter:
         except sqlite3.Error as error:
             figures = {"failure": str(error)}
         paused = self._failure or self._notes.failure
-        return {**figures, "paused": paused, "unindexed": self._notes.lost, "surplus": self._surplus}
+        return {**figures, "paused": paused, "unindexed": self._notes.lost, "surplus": self._surplus,
+                "textless": self._services.textless}  # fmt: skip
 
     # In the thread that writes commit groups
 

@@ -89,6 +89,8 @@ PATIENCE = 20.0
 """seconds that a connection may wait for its next whole head"""
 CONNECTIONS = 128
 """open at once"""
+EXPORTED = tuple(table for table in COLUMNS if table not in ("texts", "warc"))
+"""tables that a process gives out; the others are files (plugins/contents)"""
 ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
 OF_OWNER = ("/xml/versions", "/xml/body")
 """paths that the node answers which has the document's host"""
@@ -315,8 +317,10 @@ class HttpApi:
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         table = request.match_info["table"]
-        if table not in COLUMNS:
-            raise InputError(f"export: {', '.join(COLUMNS)}")
+        if table not in EXPORTED:
+            raise InputError(
+                f"export: {', '.join(EXPORTED)}; `xyro export texts` and `xyro export warc` give out what is kept of pages"
+            )
         if (others := self._others(request)) is not None:
             completed = {"hosts": others.hosts, "links": others.links}
             return await stream_parts(table, completed.get(table, others.streamed)(request), request)

@@ -19,7 +19,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ from xyro.wire.urls import canonical
 
 SEEDS_AT_ONCE = 5_000
 """seeds that are handed over in one commit group"""
+LONGEST_ENDING = 10.0
+"""seconds that a crawl which has ended waits for those that take its changes"""
 FEW = 10
 """failed seeds that the closing report names"""
 SHOW_CURSOR = "\x1b[?25h"
@@ -229,7 +231,10 @@ class _Life:
             if not ended.done():
                 return "stopped"
             if ended.result() in ("complete", "challenged") or (ended.result() == "max-pages" and node.all_read):
-                await self._settle(node, stopped)
+                await _first(node.settle(), stopped)
+            if node.services.endings:
+                node.end_reads()
+                await _first(_gathered(node.services.endings), stopped, LONGEST_ENDING)
             return ended.result()
         finally:
             for task in (shown, ended, stopped, offered):
@@ -237,21 +242,26 @@ class _Life:
                     task.cancel()
             await asyncio.gather(shown, ended, stopped, return_exceptions=True)
 
-    async def _settle(self, node: Node, stopped: asyncio.Task[Any]) -> None:
-        """Importance of a crawl that has read all pages; of a million it takes minutes, so a signal ends that, too."""
-        settling = asyncio.create_task(node.settle())
-        try:
-            await asyncio.wait([settling, stopped], return_when=asyncio.FIRST_COMPLETED)
-            if settling.done():
-                settling.result()
-        finally:
-            settling.cancel()
-            await asyncio.gather(settling, return_exceptions=True)
-
     def _stopped(self) -> None:
         if not self.stop.is_set():
             _log.warning("stopping: reads under way are finished and committed; a second signal stops at once")
         self.stop.set()
+
+
+async def _first(work: Coroutine[Any, Any, None], stopped: asyncio.Task[Any], seconds: float | None = None) -> None:
+    """Work at the end of a crawl. Importance of a million pages takes minutes to settle, so a signal ends that, too."""
+    working = asyncio.create_task(work)
+    try:
+        await asyncio.wait([working, stopped], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
+async def _gathered(endings: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    await asyncio.gather(*(ending() for ending in endings))
 
 
 class _Signals:
@@ -326,7 +336,9 @@ def closing_report(node: Node, reason: str) -> dict[str, Any]:
         "bytes": node.pool.counters.bytes,
         "reads_total": node.reads_total,
         "ended": reason,
+        "unread": node.crawl_views.states()["unread"],
         "unstored": dict(node.services.unstored),
+        "textless": node.services.textless,
         "proxies": node.services.failed_proxies,
     }
 
@@ -335,9 +347,10 @@ def sentence(report: dict[str, Any]) -> str:
     """The closing report for people."""
     errors = ", ".join(f"{kind} {count:,}" for kind, count in report["errors"].items()) or "none"
     return (
-        f"{counted(report['pages_read'], 'page')} read, {report['pages_known']:,} known, "
-        f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']}). Errors: {errors}."
-        + (f" Out of scope: {report['out_of_scope']:,}." if report["out_of_scope"] else "")
+        f"{counted(report['pages_read'], 'page')} read, {report['pages_known']:,} known"
+        + (f" ({report['unread']:,} unread), " if report["unread"] else ", ")
+        + f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']}). Errors: {errors}."
+        + _out_of_scope(report)
         + (f" Seeds that failed: {_named(report['failed_seeds'])}." if report["failed_seeds"] else "")
         + "".join(
             f" The proxy {proxy} failed ({printable(row['error'], 200)})."
@@ -348,7 +361,16 @@ def sentence(report: dict[str, Any]) -> str:
             "what is missing is stored as pages are read again."
             for failure, count in report.get("unstored", {}).items()
         )
+        + (f" No text could be found in {counted(report['textless'], 'page')}." if report["textless"] else "")
     )
+
+
+def _out_of_scope(report: Mapping[str, Any]) -> str:
+    """How many pages are out of scope, and what lets them in where these are most."""
+    if not report["out_of_scope"]:
+        return ""
+    hint = report["ended"] == "complete" and report["out_of_scope"] > report["pages_read"]
+    return f" Out of scope: {report['out_of_scope']:,}{' (see --scope)' if hint else ''}."
 
 
 def _named(seeds: Sequence[Mapping[str, str]]) -> str:

@@ -170,6 +170,7 @@ class Node:
         self.best: list[dict[str, Any]] = []
         """the most important pages, as they were when it stopped"""
         self._reads_before, self._tasks = 0, list[asyncio.Task[None]]()
+        self._is_over = False
 
     def _reader_of(self, on_report: OnReport) -> Reader:
         options = options_of(self.settings, link_words(self.settings), self.gamma(), self.network.nodes)
@@ -381,6 +382,12 @@ class Node:
             if task.done() and not task.cancelled() and (error := task.exception()):
                 raise error
 
+    def end_reads(self) -> None:
+        """Begin no more reads; what else is sent to the web goes on."""
+        self._is_over = True
+        for resident in self._residents.values():
+            self._give_back(resident)
+
     async def stop(self, grace: float = 5.0) -> None:
         """Orderly: no new reads, those under way are finished, parsed and committed (in about `grace` seconds; what is
         not is read again)."""
@@ -432,7 +439,7 @@ class Node:
     def _room_of(self, number: int) -> int:
         """Reads that a partition may still order: none before its hosts may be read here, nor while it leaves."""
         resident = self._residents.get(number)
-        if resident is None or resident.leaving or self.clock.monotonic() < resident.opens_at:
+        if self._is_over or resident is None or resident.leaving or self.clock.monotonic() < resident.opens_at:
             return 0
         return resident.frontier.room(self._room(), self.clock.time())
 

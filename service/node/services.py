@@ -51,6 +51,8 @@ class Services(Struct, eq=False):
     """asked before each read: none begins while one says no"""
     barriers: list[Callable[[], None]] = field(default_factory=list)
     """called before each commit group is written, in its writer's thread: what they write is on disk before it"""
+    endings: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """what a crawl that ends by itself waits for, for a few seconds"""
     closers: list[Callable[[], None]] = field(default_factory=list)
     """called once the last commit group is on disk and the readers are closed"""
     failed_proxies: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -59,6 +61,8 @@ class Services(Struct, eq=False):
     """fields of pages of this run that a plug-in of a package failed at, and values that were cut to 0 to 1"""
     unstored: Counter[str] = field(default_factory=Counter)
     """answers of this run of which something could not be stored as [keep] asks, by what failed"""
+    textless: int = 0
+    """reads of HTML of this run whose text was wanted, and could not be found"""
 
     @property
     def settings(self) -> Settings:

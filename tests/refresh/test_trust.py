@@ -106,7 +106,12 @@ def test_doubt_does_not_flutter():
     ("modified", "changed", "expected"),
     [
         (NOW + 5.0, None, False),  # the future
-        (NOW - 10.0, True, False),  # always now
+        (NOW - 1.0, None, False),  # now
+        (NOW - 1.0, False, False),
+        (NOW - 10.0, False, False),
+        (NOW - 10.0, True, None),  # just published, or always now
+        (NOW - 10.0, None, None),  # a site that was made a moment ago
+        (NOW - 5 * DAY, False, True),  # a read in the second of the change
         (NOW - 30 * DAY, True, False),  # older than a change that we saw
         (NOW - 1 * DAY, True, True),
         (NOW - 1 * DAY, False, False),  # tells of a change that was none
