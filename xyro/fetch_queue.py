@@ -104,6 +104,7 @@ class FetchQueue:
         self._owed = 0.0
         """percent points owed to discovery: at 100 it is discovery's turn"""
         self._hosts: dict[str, _Host] = {}
+        self._paused: set[str] = set()
         self.standing: dict[str, float] = {}
         """of hosts, in answers (slot_shares.py writes it); absent: UNKNOWN"""
         self._rings: tuple[_Ring, ...] = tuple(deque() for _ in range(KINDS * _LEVELS))
@@ -130,6 +131,10 @@ class FetchQueue:
         """Orders queued for `host`."""
         entry = self._hosts.get(host)
         return entry.orders if entry is not None else 0
+
+    def paused_orders(self) -> int:
+        """Orders of hosts that are held."""
+        return sum(map(self.waiting, self._paused))
 
     def next_read(self, host: str) -> float:
         """The moment from which the next order of `host` may be read; infinite: there is none, or it is held."""
@@ -228,6 +233,7 @@ class FetchQueue:
         """Pause: give out no order of `host` until `resume`. Orders are kept and still taken in."""
         entry = self._host(host)
         entry.paused = True
+        self._paused.add(host)
         entry.ready = False
         entry.stamp = 0
 
@@ -241,6 +247,7 @@ class FetchQueue:
         entry = self._hosts.get(host)
         if entry is not None and entry.paused:
             entry.paused = False
+            self._paused.discard(host)
             if not entry.busy:
                 self._park(entry)
 

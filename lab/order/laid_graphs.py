@@ -100,7 +100,7 @@ def linked_files(entry: Path, limit: int) -> LinkGraph:
     """Files of HTML as a graph: the entry, and what its links lead to in its folder and below, breadth first, at most
     `limit` (0: all). InputError: it is no file, or has no links."""
     if not entry.is_file():
-        raise InputError(f"lab order: {entry}: no file; name the HTML file to begin with")
+        raise InputError(f"lab order: {entry}: no file; name the HTML file to begin with (--files DIR/index.html)")
     folder, order, shown = entry.resolve().parent, [entry.resolve()], []
     number = {order[0]: 0}
     for path in order:

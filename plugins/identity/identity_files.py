@@ -74,7 +74,7 @@ def write_identity(settings: Settings, folder: Path, now: float) -> WrittenIdent
     return WrittenIdentity(path, is_new, page_is_new, public, key.thumbprint, created + VALID)
 
 
-def lines(written: WrittenIdentity, agent: str) -> list[str]:
+def lines(written: WrittenIdentity, agent: str, contact: str) -> list[str]:
     """Say what was written, and what is to be done with it."""
     made = "made now" if written.key_is_new else "was there"
     return [
@@ -84,7 +84,9 @@ def lines(written: WrittenIdentity, agent: str) -> list[str]:
         f"           they hold until {stamp(written.expires)}: run this again before",
         f"bot page   {written.public / 'index.html'}: "
         + ("made now, yours to edit" if written.page_is_new else "was there, and is as it was"),
-        "settings   [identity]",
+        "settings   in the file that --config names:",
+        *(["           [fetch]", f'           contact = "{contact}"'] if contact else []),
+        "           [identity]",
         '           sign = "challenged"',
         f'           key = "{written.key.absolute()}"',
         f'           agent = "{agent}"',

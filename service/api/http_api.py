@@ -319,7 +319,7 @@ class HttpApi:
         table = request.match_info["table"]
         if table not in EXPORTED:
             raise InputError(
-                f"export: {', '.join(EXPORTED)}; `xyro export texts` and `xyro export warc` give out what is kept of pages"
+                f"export: {', '.join(EXPORTED)}; contents of pages: `xyro export texts`, `xyro export warc`"
             )
         if (others := self._others(request)) is not None:
             completed = {"hosts": others.hosts, "links": others.links}

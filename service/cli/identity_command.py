@@ -64,7 +64,8 @@ def make(data: Path | None, folder: Path, **chosen: Any) -> None:
     from xyro.wire.clock import SystemClock
 
     settings = _settings(data, chosen, identity__sign="never")  # nothing is signed by this
-    for line in lines(write_identity(settings, folder, SystemClock().time()), settings.identity.agent):
+    written = write_identity(settings, folder, SystemClock().time())
+    for line in lines(written, settings.identity.agent, settings.fetch.contact):
         click.echo(line)
 
 

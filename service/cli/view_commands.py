@@ -44,7 +44,8 @@ def status(place: CrawlPlace, check: bool, as_json: bool) -> None:
     cash was passed on; spends: pages that passed theirs on; freshness: share of importance that is up to date, from the
     model and corrected by reads and audits (freshness model: the model alone); changes over believed: changes that
     reads showed, for each one that the model expected; missed changes: changes that no read has shown yet, weighed by
-    importance.
+    importance; execution by folders: due pages are found by the dates of their folders, dated: pages in these. A page
+    is blocked by the rules for addresses and ports; a host by people.
     """
     if check and place.join:
         raise InputError("--check: is asked of one process; name its directory with --data")

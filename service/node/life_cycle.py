@@ -193,7 +193,8 @@ class _Life:
             if membership is not None:
                 await membership.close()
         node.check_writes()
-        ended.report, ended.best = closing_report(node, reason), node.best
+        ended.report = closing_report(node, reason)
+        ended.best = [{**row, "next_read": None} for row in node.best]  # nothing runs any more
         failures = [{"url": url, "error": error} for url, error in ended.failed]
         ended.report |= {"seeds": len(self.seeds), "failed_seeds": failures}
         return ended
@@ -369,7 +370,7 @@ def _out_of_scope(report: Mapping[str, Any]) -> str:
     """How many pages are out of scope, and what lets them in where these are most."""
     if not report["out_of_scope"]:
         return ""
-    hint = report["ended"] == "complete" and report["out_of_scope"] > report["pages_read"]
+    hint = report["ended"] == "complete" and report["pages_read"] <= FEW < report["out_of_scope"]
     return f" Out of scope: {report['out_of_scope']:,}{' (see --scope)' if hint else ''}."
 
 

@@ -169,8 +169,7 @@ class Node:
         self.started = 0.0
         self.best: list[dict[str, Any]] = []
         """the most important pages, as they were when it stopped"""
-        self._reads_before, self._tasks = 0, list[asyncio.Task[None]]()
-        self._is_over = False
+        self._reads_before, self._tasks, self._is_over = 0, list[asyncio.Task[None]](), False
 
     def _reader_of(self, on_report: OnReport) -> Reader:
         options = options_of(self.settings, link_words(self.settings), self.gamma(), self.network.nodes)

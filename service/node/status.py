@@ -54,6 +54,7 @@ def _work(node: Node) -> dict[str, Any]:
     return {
         "connections": node.settings.fetch.concurrency,
         "full": not node.may_read(),
+        "paused_orders": node.queue.paused_orders(),
         "cpu": round(node.recent.processor(), 3),
         "commit_waits": 0.0 if waits is None else round(node.clock.monotonic() - waits, 1),
         "disk_free": disk_free(node.data.path),

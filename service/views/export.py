@@ -138,6 +138,8 @@ COLUMNS: dict[str, dict[str, type]] = {
         "failures": int,
         "next_read": str,
         "held": str,
+        "challenge": str,
+        "challenges": int,
         **HOST_CLAIMS,
         **HOST_STANDING,
     },

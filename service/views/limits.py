@@ -59,6 +59,11 @@ def _speed(status: Status) -> tuple[str, str]:
         return "cpu", f"The processor: {share:.0%} of a core is used; `--readers auto` reads and decodes on others."
     if reading >= BUSY * connections:
         return "connections", f"All {connections:,} connections are in use ([fetch] concurrency)."
+    if queued and not reading and queued == work.get("paused_orders"):
+        return (
+            "paused",
+            f"Nothing is read: all that waits ({counted(queued, 'order')}) is of hosts that somebody has paused.",
+        )
     if queued:
         orders = f"{counted(queued, 'order')} waiting for the delays of hosts"
         return "politeness", f"Politeness: {orders}; {reading:,} being read."

@@ -107,6 +107,20 @@ def test_pages_that_were_read_before_anything_was_kept_are_read_once_as_a_whole(
         assert process("page", "get", site.url + "/b", "--as", "html", *data).stdout == site.pages["/b"]
 
 
+def test_texts_of_long_pages_are_kept_and_pages_without_one_are_counted(tmp_path):
+    data = ("--data", tmp_path / "data")
+    manual = "<title>M</title><main>" + f"<h2>An option</h2><p>{LONG} <b>and</b> <i>more</i></p>" * 2_600
+    deep = "<title>D</title>" + "<div>" * 600 + f"<p>{LONG}"
+    assert manual.count("<") > 20_000 and len(manual) > 1 << 20
+    with serving({"/": '<a href="/manual">m</a> <a href="/deep">d</a>', "/manual": manual, "/deep": deep}) as site:
+        done = process("crawl", site.url + "/", *LOOPBACK, *data, **KEEP)
+        assert done.returncode == 0 and "No text could be found in 1 page." in done.stdout + done.stderr
+        text = process("page", "get", site.url + "/manual", "--as", "text", *data).stdout
+        assert text.count("An option") == 2_600 and text.count(LONG.strip()) == 2_600
+        refused = process("page", "get", site.url + "/deep", *data)
+        assert refused.returncode == 2 and "4 MiB, 200,000 tags, 512 levels" in refused.stderr
+
+
 def test_versions_are_those_of_the_text(crawled):
     data, url, _ = crawled
     rows = said("page", "versions", url + "/", "--data", data)

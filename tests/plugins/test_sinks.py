@@ -18,6 +18,7 @@ from tests.frontier.rig import Crawl, signature, url
 from tests.plugins.changing_site import ChangingSite
 from tests.plugins.test_changes import read, timeless, visit
 from tests.plugins.webhook import webhook
+from tests.service.face import LOOPBACK, process
 from xyro.configs.load import load
 from xyro.configs.schema import SinkTable
 from xyro.metadata import rows
@@ -64,7 +65,9 @@ class Rig:
     def open(self):
         self.crawl = Crawl.on_disk(self.path, settings=self.settings, refreshing=True, now=1.7e9)
         self.clock = JumpingClock(self.crawl.now)
-        self.services = SimpleNamespace(commands=self, clock=self.clock, settings=self.settings, post=self.deliver)
+        self.services = SimpleNamespace(
+            commands=self, clock=self.clock, settings=self.settings, post=self.deliver, endings=[]
+        )
         self.partitions = len(self.crawl.frontiers)
         self.sinks = Sinks(self.crawl.frontier, self.services, self.settings.sinks)
         self.sinks._recover()
@@ -334,6 +337,31 @@ def test_a_condition_that_is_none_is_refused_at_the_start(tmp_path):
 
 
 # In a running crawl
+
+
+@pytest.mark.parametrize("bound", [(), ("--max-seconds", "2")])
+def test_a_crawl_that_ends_by_itself_has_delivered_all_it_found(tmp_path, bound):
+    with webhook() as hook, ChangingSite(3, 8, 4).serving() as site:
+        settings = tmp_path / "s.toml"
+        settings.write_text(
+            f'[changes]\nrecord = true\n[[sinks]]\nname = "s"\nurl = "{hook.url}"\nsecret = "a secret"\nwait = 5.0\n'
+        )
+        words = ("crawl", site.entry, *LOOPBACK, "--config", settings, "--data", tmp_path / "d")
+        done = process(*words, *bound, *(["--refresh"] if bound else []))
+        assert done.returncode == 0 and "end of this run" not in done.stderr, done.stderr
+        found = process("changes", "--data", tmp_path / "d").stdout.splitlines()
+        assert len(hook.changes) == len(found) >= 3 * 9
+        assert [json.loads(line)["number"] for line in found] == [line["number"] for line in hook.changes]
+
+
+def test_a_crawl_waits_for_no_sink_that_fails_and_says_what_is_left(tmp_path):
+    with ChangingSite(1, 3, 1).serving() as site:
+        settings = tmp_path / "s.toml"
+        settings.write_text('[changes]\nrecord = true\n[[sinks]]\nname = "s"\ncommand = ["false"]\n')
+        words = ("crawl", site.entry, *LOOPBACK, "--config", settings, "--data", tmp_path / "d")
+        done = process(*words)
+        assert done.returncode == 0
+        assert "sink s: it has not taken all changes at the end of this run" in done.stderr
 
 
 async def test_a_running_crawl_delivers_by_its_own_gate_and_shows_how_far(tmp_path):

@@ -111,6 +111,8 @@ def test_each_incident_has_its_sentence(kind, fields, words):
         ("cpu", {"work": {**WELL["work"], "cpu": 0.97}, "queue": {"discover": 4}}),
         ("connections", {"in_flight": 250, "queue": {"discover": 4}}),
         ("politeness", {"in_flight": 2, "queue": {"discover": 4}}),
+        ("paused", {"work": {**WELL["work"], "paused_orders": 4}, "queue": {"discover": 4}}),
+        ("politeness", {"work": {**WELL["work"], "paused_orders": 3}, "queue": {"discover": 4}}),
         ("sites", {"in_flight": 2}),
         ("left-alone", {"states": {"unread": 9}}),
         ("bandwidth", {"bandwidth": {"set": "9/day", "reads_per_day": 9, "proposed": 9, "freshness": 1}}),
