@@ -206,9 +206,10 @@ class Fetcher:
             if self._has_body(reply, answer, url, bool(asked), part):
                 await self._read(reply, answer, order, copy)
         except TheirError as error:
-            if self._signer is not None and error.kind == "challenge" and answer.vendor != EMPTY:
-                self._signer.add(authority(url))
             await reply.drop()
+            if error.kind == "challenge" and answer.vendor != EMPTY and self._begins_to_sign(url):
+                answer.vendor, answer.retry_after = "", 0.0
+                raise TheirError("signature-asked", f"a challenge ({error.detail})") from None
             raise
         except BaseException:
             reply.close()
@@ -222,6 +223,10 @@ class Fetcher:
         """Headers of one request."""
         headers = self._sites.headers(url, headers) if self._sites.on else headers
         return headers if self._signer is None else self._signer.headers(url, headers)
+
+    def _begins_to_sign(self, url: str) -> bool:
+        """Tell whether the host of a URL gets signatures from now on, and got none before."""
+        return self._signer is not None and self._signer.add(authority(url))
 
     def _check_signature(self, url: str, reply: Reply) -> None:
         """TheirError: it was refused because it had no signature."""

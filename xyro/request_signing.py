@@ -99,10 +99,9 @@ class RequestSigner:
             return False
         return self._hosts.add(authority(url)) and reply.status >= 400
 
-    def add(self, host: str) -> None:
-        """A host (authority) showed a challenge: it gets signatures from now on."""
-        if not self._always:
-            self._hosts.add(host)
+    def add(self, host: str) -> bool:
+        """A host (authority) showed a challenge: it gets signatures from now on. Tell whether it got none before."""
+        return not self._always and self._hosts.add(host)
 
 
 class AskingHosts:

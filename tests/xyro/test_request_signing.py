@@ -200,10 +200,22 @@ async def test_a_host_that_asks_gets_signatures_from_then_on(options: SigningOpt
 
 @both_clients
 async def test_a_challenge_gets_signatures_from_then_on(options: SigningOptions) -> None:
+    """The next try comes soon: it is no visit to a host that has refused us."""
     script = refuses_unsigned(b"cf-mitigated: challenge")
     async with serving(script) as server, reading(signer=only_asked(options)) as fetcher:
         answers = [await fetcher.fetch(order(server.url + "/")) for _ in range(2)]
-    assert [(each.status, each.error) for each in answers] == [(403, "challenge"), (200, "")]
+    assert [(each.status, each.error) for each in answers] == [(403, "signature-asked"), (200, "")]
+    assert answers[0].retry_after == 0.0 and not answers[0].vendor
+
+
+@both_clients
+async def test_a_challenge_to_a_signed_request_is_one(options: SigningOptions) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.say(page(b"", b"cf-mitigated: challenge", status=b"403 Forbidden"))
+
+    async with serving(script) as server, reading(signer=only_asked(options)) as fetcher:
+        answers = [await fetcher.fetch(order(server.url + "/")) for _ in range(2)]
+    assert [each.error for each in answers] == ["signature-asked", "challenge"]
 
 
 async def test_a_reader_process_is_told_of_a_challenge_by_evidence(options: SigningOptions) -> None:
