@@ -111,8 +111,9 @@ class Schedule:
         self.freshness = freshness
         self.change_model = ChangeModel(partition, settings.refresh)
         self.due_queue = DueQueue(partition, self.bandwidth, ledger, time_unit(settings))
-        self.ahead = Ahead() if ahead and not bandwidth.bounded else None
-        """a bounded `crawl --refresh` reads the page due next rather than nothing, unless that may be too soon"""
+        self.ahead = Ahead() if ahead and not (bandwidth.bounded or bandwidth.fixed) else None
+        """a bounded `crawl --refresh` reads the page due next rather than nothing, unless that may be too soon, or more
+        than the bandwidth that is set"""
         self.retries: list[tuple[float, LocalPage]] = []
         """a heap: when, page"""
         self._filing = False

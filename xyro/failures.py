@@ -13,8 +13,8 @@ Rules above the table:
   is `disconnect`.)
 - `closed-idle` is a connection kept from an earlier read that its server gave up just as we used it again. Nothing is
   sent twice on its own: the next try is an order like any other, on a new connection.
-- `signature-asked`: the host wants its requests signed (request_signing.py), or shows its first challenge where those that
-  do get signatures; the next try is signed.
+- `signature-asked`: the host wants its requests signed (request_signing.py), or shows its first challenge where those
+  that do get signatures; the next try is signed.
 - `proxy-failed`: the proxy that the operator named did not do its part (proxy.py). It is no host's fault, and once it
   is mended all pages want to be read: so it is tried again every five minutes, for as long as an origin without robots
   is (30 days).

@@ -118,8 +118,9 @@ class ClusterContents:
         versions = self.versions(page)
         sizes = {version.text.digest: version.size for version in versions if version.text}
         times = {time for number in self._nodes for time in self._answers(number, page)["all"]}
-        _, stale = max((node.get("/contents/stale", page=page) for node in self._nodes.values()), key=itemgetter(0))
-        return described(versions, lambda text: sizes[text.digest], times, stale)
+        found = (node.get("/contents/stale", page=page) for node in self._nodes.values())
+        _, stale, gone = max(found, key=itemgetter(0))
+        return described(versions, lambda text: sizes[text.digest], times, stale, gone)
 
     def _answers(self, node: int, page: PageId) -> dict[str, list[float]]:
         found: dict[str, list[float]] = self._nodes[node].get("/contents/answers", page=page)

@@ -88,8 +88,8 @@ class ContentsView:
         """{"text", "markdown"} of a version. InputError: its text is not kept."""
         if version.text is None:
             raise InputError(
-                "its text is not kept: since [keep] text is on no read brought a page of HTML whose text can be found "
-                f"({TEXT_BOUNDS}); "
+                "its text is not kept: [keep] bytes dropped it, or since [keep] text is on no read brought a page of "
+                f"HTML whose text can be found ({TEXT_BOUNDS}); "
                 "`xyro why URL` tells what they brought"
             )
         row = self._index.execute("SELECT packed FROM bodies WHERE digest = ?", (version.text.digest,)).fetchone()
@@ -135,13 +135,17 @@ class ContentsView:
 
     def describe(self, page: PageId) -> Iterator[dict[str, Any]]:
         """Rows of `page versions`; `stale`: has the page changed since."""
-        return described(self.versions(page), self.size, set(self.answers(page)["all"]), self.stale(page)[1])
+        _, stale, gone = self.stale(page)
+        return described(self.versions(page), self.size, set(self.answers(page)["all"]), stale, gone)
 
-    def stale(self, page: PageId) -> tuple[float, float | None]:
-        """(when it was read last, `stale` since then)."""
-        query = "SELECT checked, belief FROM pages LEFT JOIN beliefs USING (page) WHERE page = ?"
-        checked, belief = self._index.execute(query, (page,)).fetchone() or (0.0, None)
-        return checked, kept_stale(belief, checked, self._now)
+    def stale(self, page: PageId) -> tuple[float, float | None, str | None]:
+        """(when it was read last, `stale` since then, why it shows that no more)."""
+        query = (
+            "SELECT checked, belief, reason FROM pages LEFT JOIN beliefs USING (page) LEFT JOIN gone USING (page) "
+            "WHERE page = ?"
+        )
+        checked, belief, reason = self._index.execute(query, (page,)).fetchone() or (0.0, None, None)
+        return checked, kept_stale(belief, checked, self._now), reason
 
     def size(self, text: TextRow) -> int | None:
         """Bytes of a version's text and Markdown; None where they are missing."""
@@ -197,13 +201,19 @@ class ContentsView:
             }
 
     def warc(self, by: str, since: float, least: float) -> Iterator[dict[str, Any]]:
-        """The WARC files that hold answers of such pages since then, with their numbers."""
-        order = {"importance": "most DESC", "date": "first", "url": "file"}[by]
+        """The WARC files that hold answers of such pages since then, with the numbers and bytes of these; and those of
+        metadata, in which are no answers."""
         query = (
-            "SELECT file, count(*), sum(length), min(time) AS first, max(time), max(importance) AS most "  # noqa: S608
-            f"FROM records JOIN pages USING (page) WHERE time >= ? AND importance >= ? GROUP BY file ORDER BY {order}"
+            "SELECT file, count(*), sum(length), min(time), max(time), max(importance) "
+            "FROM records JOIN pages USING (page) WHERE time >= ? AND importance >= ? GROUP BY file"
         )
-        for file, count, size, first, last, importance in self._rows(query, (since, least)):
+        found = list(self._rows(query, (since, least)))
+        answers = {file for (file,) in self._rows("SELECT DISTINCT file FROM records", ())}
+        others = (path for path in self._directory.glob("*.warc.gz") if path.name not in answers)
+        sizes = ((path.name, path.stat()) for path in others)
+        found += [(name, 0, at.st_size, at.st_mtime, at.st_mtime, 0.0) for name, at in sizes if at.st_mtime >= since]
+        keys: dict[str, Callable[[Any], Any]] = {"importance": lambda row: -row[5], "date": lambda row: row[3]}
+        for file, count, size, first, last, importance in sorted(found, key=keys.get(by, lambda row: row[0])):
             yield {
                 "file": str(self._directory / file),
                 "records": count,
@@ -238,9 +248,10 @@ def described(
     size: Callable[[TextRow], int | None],
     times: Container[float],
     stale: float | None,
+    gone: str | None,
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `page versions`. size: of a version's text; times: when answers in WARC files were read; stale: of the
-    last version."""
+    """Rows of `page versions`. size: of a version's text; times: when answers in WARC files were read; stale, gone: of
+    the last version."""
     ends = [stamp(version.time) for version in versions[1:]]
     for version, until in zip(versions, [*ends, None], strict=True):
         text = version.text
@@ -248,6 +259,7 @@ def described(
             "version": version.number,
             "read_at": stamp(version.time),
             "until": until,
+            "gone": gone if until is None else None,
             "size": size(text) if text else None,
             "title": text.title if text else None,
             "language": (text.language or None) if text else None,

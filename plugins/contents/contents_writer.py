@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import math
 import os
 import sqlite3
 import tempfile
@@ -210,6 +211,8 @@ class ContentsWriter:
         if contents.failure:
             self._fail(contents.failure)
             self._unstored[contents.failure] += 1
+        elif contents.record is not None:
+            self._failed_at = -math.inf  # the disk takes something again: `_look` need not wait
         self._services.textless += contents.textless
         if contents.record is None and contents.text is None:
             return
@@ -253,7 +256,8 @@ class ContentsWriter:
             figures = {"failure": str(error)}
         paused = self._failure or self._notes.failure
         return {**figures, "paused": paused, "unindexed": self._notes.lost, "surplus": self._surplus,
-                "textless": self._services.textless}  # fmt: skip
+                "textless": self._services.textless,
+                "reads_wait": bool(paused) and self._services.settings.keep.full == "wait"}  # fmt: skip
 
     # In the thread that writes commit groups
 

@@ -119,6 +119,11 @@ def get(url: str, place: CrawlPlace, form: str, number: int | None, time: str, o
     write_bytes(body, None if output == Path("-") else output)
 
 
+def _end(gone: str | None) -> str:
+    """Until when the last version holds."""
+    return "now" if gone is None else f"gone ({gone})"
+
+
 @page.command()
 @_url
 @with_place
@@ -136,7 +141,7 @@ def versions(url: str, place: CrawlPlace, as_json: bool) -> None:
     for row in rows:
         size = "-" if row["size"] is None else f"{row['size']:,}"
         line = (
-            f"{row['version']:7d}  {row['read_at'] or '-':20}  {row['until'] or 'now':20}  {size:>9}  "
+            f"{row['version']:7d}  {row['read_at'] or '-':20}  {row['until'] or _end(row['gone']):20}  {size:>9}  "
             f"{'yes' if row['html'] else 'no':4}  "
         )
         click.echo("\n".join(url_lines(line, printable(row["title"] or "-", 200), terminal_width())))

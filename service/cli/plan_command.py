@@ -114,7 +114,9 @@ def _rows_of(forecast: dict[str, Any]) -> Iterator[str]:
             share = "-" if row["share_per_day"] is None else f"{row['share_per_day']:,.1%}"
             given_up = f"{row['never_read']:8.1%}"
             yield f"{policy:13}  {reads:>12}  {share:>8}  {row['freshness']:6.1%}  {missed:>14}  {given_up}"
-        if len(rows) > 1 and _gives(rows[-1]) == _gives(rows[-2]):
+        if len(rows) > 1 and rows[0]["reads_per_day"] == rows[1]["reads_per_day"]:
+            yield "[refresh] max_interval takes so many reads: less bandwidth could not keep it"
+        elif len(rows) > 1 and _gives(rows[-1]) == _gives(rows[-2]):
             yield "more bandwidth would change nothing: so seldom do these pages change"
 
 

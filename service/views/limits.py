@@ -53,6 +53,11 @@ def _speed(status: Status) -> tuple[str, str]:
         return "starting", "It has just started."
     work, queued, reading = status.get("work", {}), sum(status["queue"].values()), status["in_flight"]
     share, connections = work.get("cpu", 0.0), work.get("connections", 1 << 30)
+    if (contents := status.get("contents", {})).get("reads_wait"):
+        return (
+            "contents",
+            f'Reads wait until their contents can be stored ([keep] full = "wait"): {contents["paused"]}.',
+        )
     if work.get("full"):
         return "disk", "Reads wait until what was read is parsed and written: the disk, or one core, is at its limit."
     if share >= BUSY and queued:

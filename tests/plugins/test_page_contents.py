@@ -225,6 +225,8 @@ def test_export_texts(crawled, tmp_path):
 def test_export_warc_names_the_files(crawled):
     data, _, _ = crawled
     rows = [json.loads(line) for line in xyro("export", "warc", "--data", data).stdout.splitlines()]
+    assert {row["file"] for row in rows} == set(map(str, (data / "contents").glob("*.warc.gz")))
+    rows = [row for row in rows if row["records"]]
     assert len(rows) == 2 and all(Path(row["file"]).is_file() for row in rows)
     assert sum(row["records"] for row in rows) == said("status", "--data", data)["contents"]["records"] == 8
 

@@ -44,6 +44,14 @@ def test_what_is_proposed_for_a_target_reaches_it_or_nothing_is_proposed():
     assert "no bandwidth gives 95.0%" in table and f"least_chance allow gives {most:.1%}" in table
 
 
+def test_a_bandwidth_too_small_for_the_longest_interval_is_told_with_what_that_takes():
+    often = RefreshSettings(max_interval=3600.0)
+    few = forecast(PAGES, often, PlanQuestion(bandwidth="4/day"))[0]
+    assert few["reads_per_day"] >= 24 * 1000 and few["freshness"] == proposal(PAGES, often)["freshness"]
+    assert proposal(PAGES, often)["reads_per_day"] >= 24 * 1000
+    assert "less bandwidth could not keep it" in plan_table(report(PAGES, often, PlanQuestion()))
+
+
 @pytest.mark.parametrize(
     ("ratio", "words"),
     [(1.0, "came as often as"), (0.97, "came as often as"), (0.804, "came only 0.8 times as often"),
