@@ -68,7 +68,8 @@ def _look(view: View, target: LocalPage, clock: Clock, end: float) -> Parents:
 
 
 def greatest_givers(views: Views, parents: Mapping[int, Parents]) -> dict[str, Any]:
-    """{"givers": [{url, gives}] the most generous first, "links_seen": share of the pages with links looked at}."""
+    """{"givers": [{url, gives, stale}] the most generous first, "links_seen": share of the pages with links looked
+    at}."""
     best: list[tuple[float, int, LocalPage]] = []
     for number in parents.keys() & views.by_number.keys():  # a partition may have left meanwhile
         view, (pages, links, _, _) = views.by_number[number], parents[number]
@@ -79,12 +80,16 @@ def greatest_givers(views: Views, parents: Mapping[int, Parents]) -> dict[str, A
         found, values = greatest(gives, len(pages), MAX_GIVERS)
         best += zip(values.tolist(), repeat(number), local_pages(pages[found]))
     givers = [
-        {"url": views.by_number[number].url(page), "gives": round(value / views.mean, 6)}
+        _giver(views.by_number[number], page, value / views.mean)
         for value, number, page in sorted(best, reverse=True)[:MAX_GIVERS]
     ]
     total = sum(each.total for each in parents.values())
     seen = sum(each.seen for each in parents.values())
     return {"givers": givers, "links_seen": round(seen / total, 4) if total else 1.0}
+
+
+def _giver(view: View, page: LocalPage, gives: float) -> dict[str, Any]:
+    return {"url": view.url(page), "gives": round(gives, 6), "stale": view.stale(page, view.row(page))}
 
 
 def giver_sentences(found: Mapping[str, Any]) -> list[str]:

@@ -169,6 +169,7 @@ def test_the_most_generous_parents_come_first_and_have_their_share(partitions):
         rows = {row["url"]: row["importance"] for row in views.pages()}
     expected = {url(0): rows[url(0)] * 0.85 / 2, url(1): rows[url(1)] * 0.85}
     assert {one["url"]: one["gives"] for one in found["givers"]} == pytest.approx(expected, abs=1e-4)
+    assert all(one["stale"] is not None for one in found["givers"])
     gives = [one["gives"] for one in found["givers"]]
     assert gives == sorted(gives, reverse=True) and found["links_seen"] == 1.0
     assert giver_sentences(found)[0].startswith(
