@@ -8,6 +8,7 @@ that such code could catch.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
@@ -112,9 +113,10 @@ def main() -> None:
     os.setpgid(0, 0)  # what plug-ins start is killed with it
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is killed at the end
     sock, buffer, server = socket.socket(fileno=int(sys.argv[1])), FrameBuffer(), _Server()
-    while data := sock.recv(AT_ONCE):
-        for values in buffer.feed(data):
-            sock.sendall(server.answer(values))
+    with contextlib.suppress(ConnectionError):
+        while data := sock.recv(AT_ONCE):
+            for values in buffer.feed(data):
+                sock.sendall(server.answer(values))
     os._exit(0)  # without waiting for threads of plug-ins
 
 

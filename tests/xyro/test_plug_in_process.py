@@ -158,7 +158,7 @@ async def test_none_is_started_before_a_page_needs_it_and_none_is_left(place):
     assert not is_alive(pid)
 
 
-@pytest.mark.parametrize("path", ["", "hang"])
+@pytest.mark.parametrize("path", ["", "sleep", "hang"])
 def test_it_ends_with_a_parent_that_is_killed(place, path):
     script = f"""
         import asyncio
@@ -172,7 +172,9 @@ def test_it_ends_with_a_parent_that_is_killed(place, path):
         asyncio.run(main())
     """
     words = [sys.executable, "-c", textwrap.dedent(script)]
-    with subprocess.Popen(words, env={**os.environ, "PYTHONPATH": f"{place}:{ROOT}"}) as parent:
+    environment = {**os.environ, "PYTHONPATH": f"{place}:{ROOT}"}
+    with subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True) as parent:
         pid = pid_in(place)
         parent.kill()
-    wait_for_end(pid)
+        wait_for_end(pid)
+        assert parent.stderr.read() == ""
