@@ -41,15 +41,15 @@ An order's life:
                    where [keep] asks for it: the answer as it came, in a WARC file; mended after a kill; found again
     page_text.py, page_blocks.py, text_blocks.py, markdown.py, text_libraries.py, packed_text.py
                    and its main text, as Markdown
-    page_plug_ins.py
+    page_plug_ins.py, plug_in_process.py, plug_in_child.py
                    where [fetch] parsers or [opic] values name a plug-in: its links and text, the share of its
-                   importance that it passes on
+                   importance that it passes on; a process of their own asks the plug-ins
     answer.py, headers.py, reports.py
                    what came (of the headers those that are read here) and the policy become the report
 
 With --readers N the steps from resolver.py to hubs.py are taken by processes beside the pool's own: readers.py starts
-them and asks them as the pool would ask a fetcher (page_fetcher.py), reader_child.py is such a process, and
-reader_frames.py is what they say to each other.
+them (child_process.py) and asks them as the pool would ask a fetcher (page_fetcher.py), reader_child.py is such a
+process, and reader_frames.py is what they say to each other.
 
 What always holds: no page is read before its origin's robots.txt, nor while that forbids it; at most one read per host
 at a time, and the next one no earlier than politeness says; nothing that a site does raises out of here or outlives its

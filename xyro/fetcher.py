@@ -114,7 +114,7 @@ class Fetcher:
         try:
             await self._timed(answer, self._fetch(order, answer, copy))
             if self._plug_ins is not None and copy.body and not answer.error and not order.probe:
-                self._plug_ins.look_at(order.url, copy, answer)
+                await self._plug_ins.look_at(order.url, copy, answer)
             if self._archive is not None:
                 await self._archive.keep(None if order.probe else order.page, order.url, copy, answer)
         finally:
@@ -169,6 +169,8 @@ class Fetcher:
 
     async def close(self) -> None:
         await self._client.close()
+        if self._plug_ins is not None:
+            self._plug_ins.close()
         if self._archive is not None:
             await self._archive.close()
 

@@ -161,7 +161,7 @@ class PageArchive:
                 failure = self._failure(error)
             reply.tape.close()
         text, textless = None, False
-        if self._extract is not None and copy.charset and page is not None and not answer.error:
+        if (copy.charset or copy.parsed) and self._extract is not None and page is not None and not answer.error:
             text = await self._text(url, copy)
             textless = text is None
         if record is not None or text is not None or failure or textless:

@@ -83,7 +83,7 @@ class ReaderOptions(Struct, frozen=True, kw_only=True):
     """what sends requests"""
     log_level: str = "info"
     log_form: str = "text"
-    """of the log lines that a reader process writes"""
+    """of the log lines that a reader process, or one of plug-ins, writes"""
     sites: SiteOptions = NO_SITES
     """what some hosts are asked with, and how"""
     ca_file: str = ""
@@ -116,7 +116,8 @@ def fetcher_of(
     if options.values or options.parsers:
         from xyro.page_plug_ins import PagePlugIns
 
-        plug_ins = PagePlugIns(options.values, options.parsers, fold_slashes=options.fold_slashes)
+        log = options.log_level, options.log_form
+        plug_ins = PagePlugIns(options.values, options.parsers, fold_slashes=options.fold_slashes, log=log)
     signer = RequestSigner(options.signing, clock) if options.signing is not None else None
     client = client_class(options.client)(
         guard,

@@ -15,20 +15,18 @@ import asyncio
 import gc
 import mmap
 import os
-import resource
-import signal
 import socket
 import struct
 import sys
 from collections.abc import Callable, Coroutine, Generator
-from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 import uvloop
 
 from xyro import reader_frames as frames
 from xyro.answer import Answer
+from xyro.child_process import confine, ignore_signals
 from xyro.fetcher import Fetcher
 from xyro.guard import Guard, GuardRules
 from xyro.mistakes import INTERNAL, traced
@@ -41,8 +39,6 @@ from xyro.wire.log_setup import set_up
 from xyro.wire.messages import FetchOrder
 
 T = TypeVar("T")
-ROOM: Final = 2 << 30
-"""bytes of memory beside what the process takes at rest"""
 _NUMBER = struct.Struct("=Q")
 
 
@@ -170,19 +166,11 @@ async def _serve(sock: socket.socket, mark: mmap.mmap) -> None:
     os._exit(0)  # the node is gone, or has all that it wants: connections need no farewell
 
 
-def _confine() -> None:
-    """From here on: no more memory than ROOM, and no core file."""
-    at_rest = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (at_rest + ROOM, at_rest + ROOM))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
 def main() -> None:
     """Serve the node until it closes the socket."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # meant for the node, which ends its readers itself
+    ignore_signals()
     sock, mark = socket.socket(fileno=int(sys.argv[1])), mmap.mmap(int(sys.argv[2]), 8)
-    _confine()
+    confine()
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 50, 50)

@@ -3,6 +3,8 @@
     node -> reader    [number, verb, ...]    one request; `number` comes back with its answer
     reader -> node    [number, kind, ...]    one answer, a body in pieces ahead of it, or the echo of a beat
 
+The process of plug-ins is asked in such frames, too (plug_in_process.py).
+
 Both ends are one program on one machine, so a frame carries no version. What a reader says is still not believed
 blindly: it parses what strangers wrote. Types and bounds are checked where an answer becomes a report
 (wire/messages.py).
@@ -113,7 +115,7 @@ class FrameBuffer:
             while end - start >= _LENGTH.size:
                 (length,) = _LENGTH.unpack_from(pending, start)
                 if length > MAX_FRAME:
-                    raise CodecError(f"a reader's frame: {length} bytes; at most {MAX_FRAME}")
+                    raise CodecError(f"a child's frame: {length} bytes; at most {MAX_FRAME}")
                 if end - start < _LENGTH.size + length:
                     break
                 start += _LENGTH.size + length
@@ -126,7 +128,7 @@ def _unpacked(packed: bytes) -> list[Any]:
     try:
         values = msgpack.unpackb(packed, unicode_errors="surrogatepass")
     except (ValueError, msgpack.UnpackException) as error:
-        raise CodecError(f"a reader's frame: {error}") from error
+        raise CodecError(f"a child's frame: {error}") from error
     if type(values) is not list or len(values) < 2:
-        raise CodecError("a reader's frame: no array of a number and a verb")
+        raise CodecError("a child's frame: no array of a number and a verb")
     return values

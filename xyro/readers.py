@@ -14,23 +14,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import mmap
-import os
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import weakref
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
 
 from xyro import reader_frames as frames
 from xyro.answer import Answer
+from xyro.child_process import end_child, start_child
 from xyro.guard import Guard
 from xyro.site_entries import SiteOptions
 from xyro.wire import codec
@@ -52,7 +50,6 @@ SHORTEST, LONGEST = 0.2, 30.0
 """seconds before a reader that ended is started again; doubles while readers end before they answered anything"""
 KNOWN: Final = 100_000
 """names of which it is remembered that their reader knows the address"""
-_ROOT = str(Path(__file__).resolve().parents[1])
 _log = logging.getLogger("xyro")
 
 
@@ -195,19 +192,11 @@ class ReaderProcess(asyncio.Protocol):
 
     def _spawn(self) -> socket.socket:
         """Start the process with one end of a socket pair; the other end is returned."""
-        ours, theirs = socket.socketpair()
-        with theirs, tempfile.TemporaryFile() as file:
+        with tempfile.TemporaryFile() as file:
             file.truncate(8)
             self._mark = mmap.mmap(file.fileno(), 8)
-            handles = (theirs.fileno(), file.fileno())
-            paths = [_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
-            self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from outside
-                [sys.executable, "-P", "-m", "xyro.reader_child", *map(str, handles)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=handles,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            )
-        self._end = weakref.finalize(self, _end, self._process)
+            self._process, ours = start_child("xyro.reader_child", file.fileno())
+        self._end = weakref.finalize(self, end_child, self._process)
         return ours
 
     async def _watch(self) -> None:
@@ -356,8 +345,3 @@ class Readers:
         if len(self._strikes) > SUSPECTS:
             del self._strikes[next(iter(self._strikes))]
         return strikes
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()

@@ -1,4 +1,4 @@
-"""Plug-ins of an installed package: the three of examples/, one that raises and one that never returns."""
+"""Plug-ins of an installed package: the three of examples/, and clumsy ones, which raise, hang or end their process."""
 
 import hashlib
 import json
@@ -19,6 +19,7 @@ import xyro
 from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, process, started, until
 from tests.service.face import xyro as command
 from tests.service.test_metrics import free_port
+from xyro.wire.clock import SystemClock
 
 DEPTH = 60
 
@@ -29,7 +30,7 @@ def two_topics():
     log = []
 
     def body(path):
-        if path == "/":
+        if path.partition("?")[0] == "/":
             found = [f"/{topic}/{n}" for n in range(12) for topic in ("wind", "cats")]
             return "".join(f'<a href="{link}">{link}</a>' for link in found)
         topic, n = path.split("/")[1], int(path.split("/")[2])
@@ -75,7 +76,7 @@ def installed(tmp_path):
     points = tomllib.loads((ROOT / "examples" / "pyproject.toml").read_text())["project"]["entry-points"]
     (place / "clumsy.py").write_text(
         textwrap.dedent("""
-            import os, time
+            import itertools, os, signal, time
             import xyro
 
             def raises(page):
@@ -87,14 +88,27 @@ def installed(tmp_path):
             def leaves(page):
                 raise SystemExit("no licence")
 
-            def hangs(page):
-                while page.url.count("/") == 3:
+            def on_the_hub(act):
+                return lambda page: (page.url.count("/") == 3 and act(), 1.0)[1]
+
+            def catches_everything():
+                while True:
                     try:
                         while True:
                             pass
-                    except Exception:
+                    except BaseException:
                         pass
-                return 1.0
+
+            def puts_off_alarms():
+                signal.signal(signal.SIGALRM, signal.SIG_IGN)
+                catches_everything()
+
+            hangs = on_the_hub(catches_everything)
+            counts = on_the_hub(lambda: sum(itertools.count()))
+            sleeps = on_the_hub(lambda: time.sleep(3600))
+            stubborn = on_the_hub(puts_off_alarms)
+            exits = on_the_hub(lambda: os._exit(3))
+            crashes = on_the_hub(lambda: os.kill(os.getpid(), signal.SIGSEGV))
 
             def parses(page):
                 if page.url.endswith("/raises.md"):
@@ -114,8 +128,8 @@ def installed(tmp_path):
                     print(*(change["number"] for change in changes), sep="\\n", file=out)
         """)
     )
-    points["xyro.values"] |= {"raises": "clumsy:raises", "hangs": "clumsy:hangs", "leaves": "clumsy:leaves"}
-    points["xyro.values"] |= {"boasts": "clumsy:boasts"}
+    names = ("raises", "leaves", "boasts", "hangs", "counts", "sleeps", "stubborn", "exits", "crashes")
+    points["xyro.values"] |= {name: f"clumsy:{name}" for name in names}
     points["xyro.parsers"] |= {"clumsy": "clumsy:parses"}
     points["xyro.sinks"] |= {"gone": "clumsy:take", "lists": "clumsy:lists"}
     info = place / "xyro_examples-1.0.dist-info"
@@ -177,20 +191,48 @@ def faults_told(port):
     return float(found[1])
 
 
+@pytest.mark.parametrize("readers", ["0", "1"])
 @pytest.mark.parametrize(
-    ("name", "words", "pages"),
-    [("raises", "no model here", 30), ("hangs", "not done after", 30), ("leaves", "no licence", 3)],
+    ("name", "words"),
+    [
+        ("raises", "no model here"),
+        ("leaves", "no licence"),
+        ("hangs", "not done after 1 s"),
+        ("counts", "not done after 1 s"),
+        ("sleeps", "not done after 1 s"),
+        ("stubborn", "not done after 1 s"),
+        ("exits", "its process ended, exit 3"),
+        ("crashes", "its process ended by SIGSEGV"),
+    ],
 )
-def test_a_plug_in_that_fails_costs_the_value_of_that_page(installed, tmp_path, name, words, pages):
+def test_a_plug_in_that_fails_costs_the_value_of_that_page(installed, tmp_path, name, words, readers):
     with two_topics() as (entry, log):
-        bounds = [*LOOPBACK, "--data", tmp_path / "data", "--max-pages", pages]
+        bounds = [*LOOPBACK, "--data", tmp_path / "data", "--max-pages", 30, "--readers", readers]
         done = process("crawl", entry, *bounds, XYRO_OPIC__VALUES=name, **installed)
-        assert done.returncode == 0 and len(log) == pages
+        assert done.returncode == 0 and len(log) == 30, done.stderr
+        assert "reader-lost" not in done.stdout and " ended; " not in done.stderr
         lines = [line for line in done.stderr.splitlines() if f"no value by plug-in {name}" in line]
         assert lines and all(words in line for line in lines)
-        urls = [line.split(": no value")[0].split()[-1] for line in lines]
-        said = command("why", urls[0], "--data", tmp_path / "data", XYRO_OPIC__VALUES=name).stdout
-        assert f"At its last read: no value by plug-in {name}: " in said and words in said
+        urls = {line.split(": no value")[0].split()[-1] for line in lines}
+        assert entry in urls and (name in ("raises", "leaves") or urls == {entry}), "it costs other pages nothing"
+        said = command("why", entry, "--data", tmp_path / "data", XYRO_OPIC__VALUES=name).stdout
+        assert f"At its last read: no value by plug-in {name}: " in said and words in " ".join(said.split())
+
+
+@pytest.mark.parametrize("readers", ["0", "1"])
+def test_a_crawl_ends_in_time_and_on_sigterm_beside_a_plug_in_that_hangs(installed, tmp_path, readers):
+    settings = {"XYRO_OPIC__VALUES": "counts", **installed}
+    with two_topics() as (entry, log):
+        seeds = [f"{entry}?{n}" for n in range(40)]  # each costs a second
+        bounds = [*LOOPBACK, "--data", tmp_path / "data", "--readers", readers]
+        began = SystemClock().monotonic()
+        done = process("crawl", *seeds, *bounds, "--max-seconds", 3, **settings)
+        assert done.returncode == 0 and SystemClock().monotonic() - began < 20, done.stderr
+        before = len(log)
+        with started("serve", *LOOPBACK, "--readers", readers, data=tmp_path / "data", environment=settings) as run:
+            until(lambda: len(log) > before)
+            run.terminate()
+            assert run.wait(20) == 0
 
 
 MARKDOWN = {
@@ -305,7 +347,7 @@ def test_a_plug_in_that_is_not_there_is_named_before_anything_is_done(installed,
         "crawl", "http://127.0.0.1:1/", *LOOPBACK, "--data", tmp_path / "data", XYRO_OPIC__VALUES="nobody", **installed
     )
     assert done.returncode == 2 and "'nobody': no installed package has this entry point of xyro.values" in done.stderr
-    assert "hangs, leaves, raises, topic" in done.stderr
+    assert "hangs, leaves, raises, sleeps, stubborn, topic" in done.stderr
 
 
 def test_a_sink_of_a_package_gets_each_change_once_and_one_that_fails_holds_nobody_up(installed, tmp_path):
