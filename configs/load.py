@@ -90,14 +90,14 @@ def _file(path: Path) -> Layer:
             continue
         _require_name(name, (*_sections(), *TABLES), f"{path}: [{_shown(name)}]")
         if not isinstance(table, dict):
-            raise InputError(f"{path}: {name}: expected a section, [{name}] with its keys below it, got {table!a:.100}")
+            raise InputError(f"{path}: {name}: expected a section, [{name}] with its keys below it, got {_kind(table)}")
         layer[name] = {key: _value(str(path), name, key, value) for key, value in table.items()}
     return layer
 
 
 def _tables(source: str, name: str, tables: object) -> list[dict[str, Any]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise InputError(f"{source}: {name}: expected tables, each headed [[{name}]], got {tables!a:.100}")
+        raise InputError(f"{source}: {name}: expected tables, each headed [[{name}]], got {_kind(tables)}")
     checked: list[dict[str, Any]] = []
     for number, table in enumerate(tables, start=1):
         place, kind = f"{source}: [[{name}]] number {number}:", TABLES[name]
@@ -289,11 +289,15 @@ def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
     except ValueError as error:  # msgspec.ValidationError is one, too
         wanted = f"a list of {meta.description}" if many else meta.description
         shown = list(value) if isinstance(value, tuple) else value
-        hidden = any(word in place for word in ("token", "secret", "headers", "cookies", "auth", "proxy"))
-        got = "something else" if hidden else f"{shown!a:.100}"  # a secret has no place in a log
+        got = "something else" if (meta.extra or {}).get("secret") else f"{shown!a:.100}"
         mend = f"; {error}" if isinstance(error, _Mend) else ""
         raise InputError(f"{place}: expected {wanted}, got {got}{mend}") from error
     return converted
+
+
+def _kind(value: object) -> str:
+    """The kind of a value that is no section: a secret may stand in it, so itself it is not shown."""
+    return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else "one value"
 
 
 def _spanned(value: object) -> object:
