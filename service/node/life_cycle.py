@@ -40,7 +40,7 @@ from xyro.service.node.reload import reload
 from xyro.service.node.seeds import failed_seeds, why_unread
 from xyro.service.node.services import NO_PLUGINS, PluginSet
 from xyro.wire.errors import InputError
-from xyro.wire.text import counted, printable
+from xyro.wire.text import LOG_FIELDS, counted, printable
 from xyro.wire.urls import canonical
 
 SEEDS_AT_ONCE = 5_000
@@ -213,6 +213,8 @@ class _Life:
         for url in self.seeds:
             if reason := why_unread(url, node.scope):
                 ended.refused.append((url, reason))
+                fields = {"event": "url-refused", "url": url}
+                _log.error("%s: not read: %s", url, reason.removeprefix(f"{url}: "), extra={LOG_FIELDS: fields})
 
     async def _failed_seeds(self, node: Node) -> list[tuple[str, str]]:
         """The seeds of this run that were tried and gave no page."""
