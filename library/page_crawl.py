@@ -29,7 +29,7 @@ from xyro.library.crawled_pages import CrawledPages
 from xyro.metadata.rows import RefreshRow
 from xyro.packed_text import StoredText, unpacked
 from xyro.page_archive import PageContents
-from xyro.plugins import extensions, plugins
+from xyro.plugins import check, extensions, plugins
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import check_contact, guard_of
@@ -302,6 +302,7 @@ async def _running(directory: Path, settings: Settings, urls: Sequence[str], fee
     guard = guard_of(settings.fetch)
     check_contact(settings.fetch, guard)
     check_options(settings)
+    check(settings, guard)
     _check_seeds(urls, settings, guard)
     count = settings.crawl.partitions
     stored = DataDir.open(directory, partitions=count if count > 1 else None, make=bool(urls))

@@ -97,6 +97,7 @@ def run(job: Job) -> Ended:
     guard = guard_of(settings.fetch)
     check_contact(settings.fetch, guard)
     check_options(settings)
+    job.plugins.check(settings, guard)
     if remote := run_file.Remote.find(job.data):
         raise InputError(
             f"{job.data}: in use by process {remote.pid}; `xyro submit URL --data {job.data}` hands it URLs, "
