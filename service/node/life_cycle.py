@@ -336,6 +336,7 @@ def closing_report(node: Node, reason: str) -> dict[str, Any]:
         "pages_known": node.known_pages,
         "out_of_scope": node.crawl_views.states()["out-of-scope"],
         "errors": dict(sorted(node.errors.items())),
+        "cut_short": dict(sorted(node.pool.counters.cut.items())),
         "seconds": round(node.clock.monotonic() - node.started, 3),
         "bytes": node.pool.counters.bytes,
         "reads_total": node.reads_total,
@@ -349,11 +350,13 @@ def closing_report(node: Node, reason: str) -> dict[str, Any]:
 
 def sentence(report: dict[str, Any]) -> str:
     """The closing report for people."""
-    errors = ", ".join(f"{kind} {count:,}" for kind, count in report["errors"].items()) or "none"
+    cut_short = report.get("cut_short", {})
     return (
         f"{counted(report['pages_read'], 'page')} read, {report['pages_known']:,} known"
         + (f" ({report['unread']:,} unread), " if report["unread"] else ", ")
-        + f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']}). Errors: {errors}."
+        + f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']})."
+        + f" Errors: {_by_class(report['errors'])}."
+        + (f" Cut short, and used as far as they came: {_by_class(cut_short)}." if cut_short else "")
         + _out_of_scope(report)
         + (f" Seeds that failed: {_named(report['failed_seeds'])}." if report["failed_seeds"] else "")
         + "".join(
@@ -367,6 +370,10 @@ def sentence(report: dict[str, Any]) -> str:
         )
         + (f" No text could be found in {counted(report['textless'], 'page')}." if report["textless"] else "")
     )
+
+
+def _by_class(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {count:,}" for kind, count in counts.items()) or "none"
 
 
 def _out_of_scope(report: Mapping[str, Any]) -> str:
