@@ -199,10 +199,10 @@ def crawl(
     """Crawl from seeds, or resume the crawl in `data`: each page as it is read, until nothing is left or a bound. For
     `async for`, or for `for` where no event loop runs.
 
-    The options are those of `xyro crawl`, one value or several where that repeats them, `settings` any other one as
-    section__key (fetch__signature="text"). Who leaves the loop ends the crawl in order: what was read is stored. With
-    text=True the main text of each HTML page comes along, and is kept in `data` with its versions ([keep] text).
-    InputError, now or before the first page: nothing was changed. TheirError, at the end: no seed gave a page.
+    The options are those of `xyro crawl`, several values where that repeats them, `settings` any other one as
+    section__key (fetch__signature="text"). Who leaves the loop ends the crawl in order: what was read is stored, what
+    was not yielded yet is in `xyro.open(data).pages()` alone. text=True: the main text of each HTML page comes along,
+    and is kept. InputError: nothing was changed. TheirError, at the end: no seed gave a page.
     """
     _check_names(settings)
     chosen: dict[str, object] = {

@@ -179,7 +179,7 @@ def settings_of(
     What the crawl there was last given lies below files, environment and options, and below that, for a daemon
     (`serving`), what each daemon begins with.
     """
-    from xyro.configs.load import SERVE, load, slips
+    from xyro.configs.load import SERVE, load, refuse_strangers
     from xyro.service.node import crawl_file
     from xyro.service.node.numbered_dirs import claim_directory, is_numbered
     from xyro.wire.log_setup import set_up
@@ -190,9 +190,8 @@ def settings_of(
         options["store.data"] = directory = claim_directory(directory)
     begins = (SERVE,) if serving else ()
     settings = load((*begins, *crawl_file.paths(directory), *config), os.environ, options)
+    refuse_strangers(os.environ, settings)
     set_up(settings.log.level, settings.log.format)
-    for slip in slips(os.environ):
-        logging.getLogger("xyro").warning(slip)
     return directory, settings
 
 

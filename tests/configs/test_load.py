@@ -14,7 +14,7 @@ import pytest
 
 from xyro.configs import gone
 from xyro.configs.gone import GONE
-from xyro.configs.load import TABLES, load, slips
+from xyro.configs.load import TABLES, load, refuse_strangers
 from xyro.configs.schema import PolitenessSettings, RuleTable, Settings
 from xyro.wire.errors import InputError
 
@@ -304,9 +304,54 @@ def test_the_package_alone_imports_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
-def test_a_variable_that_lacks_an_underscore_is_told():
-    said = slips({"XYRO_POLITENESS_MIN_DELAY": "5", "XYRO_POLITENESS__MIN_DELAY": "5", "XYRO_SERVICE_HOST": "10.0.0.1"})
-    assert said == ["environment: XYRO_POLITENESS_MIN_DELAY: not a setting; did you mean XYRO_POLITENESS__MIN_DELAY?"]
+@pytest.mark.parametrize(
+    ("variable", "mend"),
+    [
+        ("XYRO_POLITENESS_MIN_DELAY", "did you mean XYRO_POLITENESS__MIN_DELAY?"),
+        ("XYRO_MIN_DELAY", "did you mean XYRO_POLITENESS__MIN_DELAY?"),
+        ("XYRO_DIRECTORY", "did you mean XYRO_KEEP__DIRECTORY or XYRO_BACKUP__DIRECTORY?"),
+        ("XYRO_FETCH_PROXI", "did you mean XYRO_FETCH__PROXY?"),
+        ("XYRO_SITES", "[[sites]] stands in a file (--config)"),
+        ("XYRO_API_PORT", "did you mean XYRO_API__PORT?"),
+        ("XYRO_DEBUG", "those are called XYRO_SECTION__KEY: correct its name, or unset it"),
+    ],
+)
+def test_a_variable_of_ours_that_is_no_setting_is_refused(variable, mend):
+    with pytest.raises(InputError) as caught:
+        refuse_strangers({"PATH": "/bin", variable: "S3CRET"}, Settings())
+    assert str(caught.value) == f"environment: {variable}: not a setting; {mend}"
+
+
+def test_a_table_is_no_variable():
+    told = "environment: XYRO_SITES__HOST: [[sites]] stands in a file (--config)"
+    assert refusal([], {"XYRO_SITES__HOST": "example.org"}) == told
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("XYRO_CONTACT", "me@example.org"),
+        ("XYRO_TEST_KILLS", "25"),
+        ("XYRO_FETCH__PROXY", "http://127.0.0.1:3128"),
+        ("XYRO_DEBUG", ""),
+        ("MY_XYRO_DEBUG", "1"),
+        ("XYRO_SERVICE_HOST", "10.0.0.1"),
+        ("XYRO_HUB_SERVICE_PORT_NATS", "4222"),
+        ("XYRO_API_PORT", "tcp://10.0.0.1:8089"),
+        ("XYRO_PORT_8089_TCP", "tcp://10.0.0.1:8089"),
+        ("XYRO_PORT_8089_TCP_ADDR", "10.0.0.1"),
+        ("XYRO_WIKI", "user:password"),
+        ("XYRO_WIKI_KEY", "key"),
+        ("XYRO_PROXY_LOGIN", "user:password"),
+    ],
+)
+def test_variables_that_others_named_so_are_left_alone(toml, variable, text):
+    """Those of a test, of a service in Kubernetes, and of secrets that the settings name."""
+    secrets = (
+        '[fetch]\nproxy_auth = { env = "XYRO_PROXY_LOGIN" }\n[[sites]]\nhost = "a.example"\n'
+        'auth = { env = "XYRO_WIKI" }\nheaders = { "X-Key" = { env = "XYRO_WIKI_KEY" } }\n'
+    )
+    refuse_strangers({variable: text}, load([toml(secrets)]))
 
 
 # Settings that went

@@ -333,6 +333,13 @@ def test_a_refused_seed_is_told_recorded_and_exits_1(tmp_path):
     assert said("audit", "--data", tmp_path / "d")["ok"]
 
 
+@pytest.mark.parametrize("command", ["crawl", "serve"])
+def test_a_variable_that_is_no_setting_is_refused_and_nothing_is_made(tmp_path, command):
+    done = xyro(command, SEED, *LOOPBACK, "--data", "d", cwd=tmp_path, XYRO_SITES="[{host='a.example'}]")
+    assert done.returncode == 2 and done.stderr.startswith("xyro: environment: XYRO_SITES: not a setting; [[sites]]")
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_crawl_that_read_nothing_says_where_to_ask_why(tmp_path):
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # and never listens
