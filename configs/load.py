@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -36,6 +37,8 @@ from xyro.wire.errors import InputError
 from xyro.wire.sizes import size
 
 PREFIX = "XYRO_"
+COMPOSE = ("XYRO_CONTACT", "XYRO_SCOPE")
+"""variables from which docker-compose.yml makes settings"""
 SERVE = Path(__file__).with_name("serve.toml")
 """what a daemon begins with, the first of its files"""
 TABLES: dict[str, type[Section]] = {
@@ -90,14 +93,14 @@ def _file(path: Path) -> Layer:
             continue
         _require_name(name, (*_sections(), *TABLES), f"{path}: [{_shown(name)}]")
         if not isinstance(table, dict):
-            raise InputError(f"{path}: {name}: expected a section, [{name}] with its keys below it, got {table!a:.100}")
+            raise InputError(f"{path}: {name}: expected a section, [{name}] with its keys below it, got {_kind(table)}")
         layer[name] = {key: _value(str(path), name, key, value) for key, value in table.items()}
     return layer
 
 
 def _tables(source: str, name: str, tables: object) -> list[dict[str, Any]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise InputError(f"{source}: {name}: expected tables, each headed [[{name}]], got {tables!a:.100}")
+        raise InputError(f"{source}: {name}: expected tables, each headed [[{name}]], got {_kind(tables)}")
     checked: list[dict[str, Any]] = []
     for number, table in enumerate(tables, start=1):
         place, kind = f"{source}: [[{name}]] number {number}:", TABLES[name]
@@ -187,6 +190,8 @@ def _environment(environ: Mapping[str, str]) -> Layer:
         section, mark, key = variable.removeprefix(PREFIX).lower().partition("__")
         if variable.startswith(PREFIX) and mark and text:
             place = f"environment: {variable}"
+            if section in TABLES:
+                raise InputError(f"{place}: [[{section}]] stands in a file (--config)")
             _require_name(section, _sections(), f"{place}: section {_shown(section)}")
             _require_present(section, key, text, f"{place}:")
             field = _field(_sections()[section], key, f"{place}:")
@@ -195,14 +200,39 @@ def _environment(environ: Mapping[str, str]) -> Layer:
     return layer
 
 
-def slips(environ: Mapping[str, str]) -> list[str]:
-    """Variables that are no setting for want of an underscore. Told, not refused: they may be another program's."""
-    meant = {
-        f"{PREFIX}{section}_{key}".upper(): f"{PREFIX}{section}__{key}".upper()
-        for section, fields in _sections().items()
-        for key in _fields(fields)
-    }
-    return [f"environment: {name}: not a setting; did you mean {meant[name]}?" for name in environ if name in meant]
+def refuse_strangers(environ: Mapping[str, str], settings: Settings) -> None:
+    """InputError: a variable XYRO_... that is set is no setting.
+
+    Those that a secret of `settings` is read from may be called so, those of the tests (XYRO_TEST_...) and of
+    docker-compose.yml are, and so are those that Kubernetes sets for a service called xyro.
+    """
+    sources: list[object] = [settings.fetch.proxy_auth]
+    for site in settings.sites:
+        sources += [site.auth, *site.headers.values(), *site.cookies.values()]
+    expected = {*COMPOSE, *(source.env for source in sources if isinstance(source, SecretSource))}
+    for variable, text in environ.items():
+        ours = variable.startswith(PREFIX) and text and "__" not in variable
+        if ours and variable not in expected and not _NEIGHBOUR.search(f"{variable}={text}"):
+            raise InputError(f"environment: {variable}: not a setting; {_mend(variable)}")
+
+
+_NEIGHBOUR = re.compile(
+    r"^XYRO_TEST_|_SERVICE_(HOST|PORT(_\w+)?)=|_PORT=\w+://|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?="
+)
+"""a variable and its value: of a test, or of a service that Kubernetes names to its containers"""
+
+
+def _mend(variable: str) -> str:
+    import difflib  # costs 3 ms, and only a mistake needs it
+
+    name = variable.removeprefix(PREFIX)
+    if name.lower() in TABLES:
+        return f"[[{name.lower()}]] stands in a file (--config)"
+    names = [f"{section}__{key}".upper() for section, fields in _sections().items() for key in _fields(fields)]
+    near = [each for each in names if each.endswith(f"__{name}")] or difflib.get_close_matches(name, names, 1, 0.8)
+    if near:
+        return f"did you mean {' or '.join(PREFIX + each for each in near)}?"
+    return f"those are called {PREFIX}SECTION__KEY: correct its name, or unset it"
 
 
 def _list(text: str) -> object:
@@ -289,11 +319,15 @@ def _convert(place: str, value: object, field: Any, strict: bool = True) -> Any:
     except ValueError as error:  # msgspec.ValidationError is one, too
         wanted = f"a list of {meta.description}" if many else meta.description
         shown = list(value) if isinstance(value, tuple) else value
-        hidden = any(word in place for word in ("token", "secret", "headers", "cookies", "auth", "proxy"))
-        got = "something else" if hidden else f"{shown!a:.100}"  # a secret has no place in a log
+        got = "something else" if (meta.extra or {}).get("secret") else f"{shown!a:.100}"
         mend = f"; {error}" if isinstance(error, _Mend) else ""
         raise InputError(f"{place}: expected {wanted}, got {got}{mend}") from error
     return converted
+
+
+def _kind(value: object) -> str:
+    """The kind of a value that is no section: a secret may stand in it, so itself it is not shown."""
+    return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else "one value"
 
 
 def _spanned(value: object) -> object:

@@ -14,6 +14,8 @@ SPAN = {"span": True}
 """also as a text with its unit, "10m": load.py makes seconds of it"""
 SIZE = {"size": True}
 """also as a text with its unit, "200 GB": load.py makes bytes of it"""
+SECRET = {"secret": True}
+"""what stands there may be a secret, or be taken for the place of one: load.py never shows it"""
 Seconds = Annotated[
     float, Meta(ge=0, le=1e9, description='a number of seconds, 0 or more, or a text such as "10m"', extra=SPAN)
 ]
@@ -160,13 +162,16 @@ class SecretSource(Section, frozen=True):
     file: Annotated[str, Meta(pattern=r"^[^\x00]+$", max_length=4096)] = ""
 
 
-Login = Annotated[SecretSource, Meta(description='{ env = "NAME" } or { file = "PATH" }, with user:password')]
+Login = Annotated[
+    SecretSource, Meta(description='{ env = "NAME" } or { file = "PATH" }, with user:password', extra=SECRET)
+]
 ProxyUrl = Annotated[
     str,
     Meta(
         pattern=r"^(http://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):\d{1,5}/?)?$",
         max_length=300,
         description='an http:// address with its port and without user or password, such as "http://127.0.0.1:3128"',
+        extra=SECRET,
     ),
 ]
 
@@ -217,7 +222,7 @@ class FetchSettings(Section, frozen=True):
                 pattern=f"^{HEADER}: *[!-~]([ -~]*[!-~])?$",
                 max_length=4224,
                 description="headers such as Accept-Language: de",
-                extra={"check": "header"},
+                extra={"check": "header", **SECRET},
             ),
         ],
         ...,
@@ -323,14 +328,18 @@ class SiteTable(Section, frozen=True):
     host: HostPattern = ""
     headers: Annotated[
         dict[HeaderName, PlainValue | SecretSource],
-        Meta(description='a name -> value table; a secret value is { env = "NAME" } or { file = "PATH" }'),
+        Meta(
+            description='a name -> value table; a secret value is { env = "NAME" } or { file = "PATH" }', extra=SECRET
+        ),
     ] = {}
     cookies: Annotated[
         dict[
             Annotated[str, Meta(pattern=f"^{HEADER}$", max_length=128)],
             Annotated[str, Meta(pattern=r"^[!#-+\--:<-\[\]-~]*$", max_length=4096)] | SecretSource,
         ],
-        Meta(description='a name -> value table; a secret value is { env = "NAME" } or { file = "PATH" }'),
+        Meta(
+            description='a name -> value table; a secret value is { env = "NAME" } or { file = "PATH" }', extra=SECRET
+        ),
     ] = {}
     auth: Login | None = None
     delay: Seconds | None = None
@@ -471,7 +480,10 @@ class PublishSettings(Section, frozen=True):
             Annotated[str, Meta(pattern=r"^[^\s/@*A-Z]+$", max_length=260)],
             Annotated[str, Meta(pattern=r"^[!-~]+$", min_length=16, max_length=256)],
         ],
-        Meta(description='a host -> token table, such as { "example.org" = "..." }, tokens of 16 characters or more'),
+        Meta(
+            description='a host -> token table, such as { "example.org" = "..." }, tokens of 16 characters or more',
+            extra=SECRET,
+        ),
     ] = {}
     deadline: SpanFromOne = 3_600.0
     host_urls: Counting = 10_000
@@ -482,7 +494,12 @@ class PublishSettings(Section, frozen=True):
     websub: Switch = False
     callback: Annotated[
         str,
-        Meta(pattern=r"^$|^https?://[!-~]+$", max_length=1000, description="a URL of http or https, or empty"),
+        Meta(
+            pattern=r"^$|^https?://[!-~]+$",
+            max_length=1000,
+            description="a URL of http or https, or empty",
+            extra=SECRET,
+        ),
     ] = ""
 
 
@@ -531,17 +548,19 @@ class SinkTable(Section, frozen=True):
             pattern=r"^$|^(https?|nats|tls|kafka|kafka\+tls)://[!-~]+$",
             max_length=4096,
             description="a URL of http, https, nats, tls, kafka or kafka+tls",
+            extra=SECRET,
         ),
     ] = ""
     topic: Annotated[
         str, Meta(pattern=r"^[\w.-]*$", max_length=249, description="a subject or topic: words and dots")
     ] = ""
     command: tuple[
-        Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="words of a command")], ...
+        Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="words of a command", extra=SECRET)],
+        ...,
     ] = ()
     plugin: Annotated[str, Meta(pattern=r"^[\w.-]*$", max_length=64, description="the name of a plug-in")] = ""
     where: Annotated[str, Meta(max_length=4096, description='a condition, such as "importance > 2"')] = ""
-    secret: Annotated[str, Meta(max_length=256, description="a secret of 256 characters at most")] = ""
+    secret: Annotated[str, Meta(max_length=256, description="a secret of 256 characters at most", extra=SECRET)] = ""
     batch: Annotated[int, Meta(ge=1, le=10_000, description="a whole number of changes, 1 to 10000")] = 500
     wait: Annotated[float, Meta(ge=0, le=3600, description="a number of seconds, 0 to 3600", extra=SPAN)] = 1.0
     attempts: Counting = 8
@@ -552,7 +571,13 @@ class ClusterSettings(Section, frozen=True):
     """[cluster]: the nodes that are one crawl."""
 
     join: Annotated[
-        str, Meta(pattern=r"^[^\x00-\x20]*$", max_length=4096, description="a broker's URL, or a folder of `xyro hub`")
+        str,
+        Meta(
+            pattern=r"^[^\x00-\x20]*$",
+            max_length=4096,
+            description="a broker's URL, or a folder of `xyro hub`",
+            extra=SECRET,
+        ),
     ] = ""
     ca: Annotated[str, Meta(pattern=r"^[^\x00]*$", max_length=4096, description="a file name")] = ""
     outbox: Annotated[int, Meta(ge=2**12, le=2**53, description="a whole number of bytes, 4096 or more")] = 67_108_864

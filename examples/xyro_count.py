@@ -1,4 +1,4 @@
-"""A sink that counts changes by host, in the JSON file $XYRO_COUNT.
+"""A sink that counts changes by host, in the JSON file $COUNT_FILE.
 
 It is called with a list of changes (`xyro changes` shows them), which counts as delivered when it returns. A kill in
 between has it called again with the same ones, so the file remembers the last number of each partition, too.
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 def take(changes: list[dict[str, Any]]) -> None:
     """Add the changes of one delivery."""
-    path = Path(os.environ["XYRO_COUNT"])
+    path = Path(os.environ["COUNT_FILE"])
     known = json.loads(path.read_text()) if path.exists() else {"hosts": {}, "last": {}}
     hosts, last = Counter(known["hosts"]), known["last"]
     for change in changes:

@@ -1,4 +1,4 @@
-"""Values of pages for a crawl about a topic: the words of $XYRO_TOPIC, separated by commas.
+"""Values of pages for a crawl about a topic: the words of $TOPIC_WORDS, separated by commas.
 
 A page whose main text has one of them passes on all of its importance, another page a tenth. A small classifier of
 your own goes in the same place.
@@ -9,7 +9,7 @@ import re
 
 import xyro
 
-WORDS = [word.strip() for word in os.environ.get("XYRO_TOPIC", "").split(",") if word.strip()]
+WORDS = [word.strip() for word in os.environ.get("TOPIC_WORDS", "").split(",") if word.strip()]
 TOPIC = re.compile("|".join(map(re.escape, WORDS)) or "(?!)", re.IGNORECASE)
 ELSEWHERE = 0.1
 

@@ -29,7 +29,7 @@ from xyro.library.crawled_pages import CrawledPages
 from xyro.metadata.rows import RefreshRow
 from xyro.packed_text import StoredText, unpacked
 from xyro.page_archive import PageContents
-from xyro.plugins import extensions, plugins
+from xyro.plugins import check, extensions, plugins
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import check_contact, guard_of
@@ -199,10 +199,10 @@ def crawl(
     """Crawl from seeds, or resume the crawl in `data`: each page as it is read, until nothing is left or a bound. For
     `async for`, or for `for` where no event loop runs.
 
-    The options are those of `xyro crawl`, one value or several where that repeats them, `settings` any other one as
-    section__key (fetch__signature="text"). Who leaves the loop ends the crawl in order: what was read is stored. With
-    text=True the main text of each HTML page comes along, and is kept in `data` with its versions ([keep] text).
-    InputError, now or before the first page: nothing was changed. TheirError, at the end: no seed gave a page.
+    The options are those of `xyro crawl`, several values where that repeats them, `settings` any other one as
+    section__key (fetch__signature="text"). Who leaves the loop ends the crawl in order: what was read is stored, what
+    was not yielded yet is in `xyro.open(data).pages()` alone. text=True: the main text of each HTML page comes along,
+    and is kept. InputError: nothing was changed. TheirError, at the end: no seed gave a page.
     """
     _check_names(settings)
     chosen: dict[str, object] = {
@@ -302,6 +302,7 @@ async def _running(directory: Path, settings: Settings, urls: Sequence[str], fee
     guard = guard_of(settings.fetch)
     check_contact(settings.fetch, guard)
     check_options(settings)
+    check(settings, guard)
     _check_seeds(urls, settings, guard)
     count = settings.crawl.partitions
     stored = DataDir.open(directory, partitions=count if count > 1 else None, make=bool(urls))

@@ -33,8 +33,8 @@ from xyro.wire.ids import LocalPage
 from xyro.wire.messages import Kind, PageReport
 
 DAY = 86_400.0
-CUT = {"length": "too-large", "disconnect": "truncated", "time": "truncated"}
-"""failure class of a body that was kept though it is not whole, by WARC's word for it (PageReport.truncated)"""
+CUT = {"length": "too-large", "ratio": "ratio-too-large", "disconnect": "truncated", "time": "truncated"}
+"""failure class of a body that was kept though it is not whole, by the word for it (PageReport.truncated)"""
 GONE = ("http-404", "http-410", "soft-404")
 """failure classes of a page that is not there"""
 REFUSED = ("http-401", "http-403", "http-4xx")

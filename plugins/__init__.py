@@ -14,7 +14,8 @@
 
 Each is made for one partition and knows that one alone: what concerns others goes by messages, what a crawl has once is
 in its home partition. `extensions` lists those that need the partition only (hooks, frontier/hooks.py; of a stopped
-crawl, too), `plugins` those that run beside it (Services, service/node/services.py).
+crawl, too), `plugins` those that run beside it (Services, service/node/services.py). `check` refuses settings that one
+of them could not work with, before there is a directory.
 
 To add ...                open
 a format of `xyro export`  service/views/export.py, and its name in service/cli/view_commands.py and rank_command.py
@@ -41,6 +42,7 @@ from xyro.wire.ids import HOME
 if TYPE_CHECKING:
     from xyro.configs.schema import Settings
     from xyro.frontier.frontier import Extension, Frontier
+    from xyro.guard import Guard
 
 
 def extensions(settings: Settings) -> Sequence[Extension]:
@@ -106,7 +108,19 @@ def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
     return found
 
 
-PLUGINS = PluginSet(extensions, plugins)
+def check(settings: Settings, guard: Guard) -> None:
+    """InputError: the settings ask plug-ins for what cannot be done here. Nothing is made."""
+    if settings.sinks:
+        from xyro.plugins.changes.sinks import check_sinks
+
+        check_sinks(settings.sinks, guard)
+    if settings.clusters:
+        from xyro.plugins.clusters.page_clusters import cluster_targets
+
+        cluster_targets(settings.clusters, settings.crawl.fold_slashes)
+
+
+PLUGINS = PluginSet(extensions, plugins, check)
 """the plug-ins of this distribution, for the node that a room above makes"""
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from xyro.wire.messages import PageReport
 from xyro.wire.text import LOG_FIELDS, printable
-from xyro.wire.urls import authority
+
+if TYPE_CHECKING:
+    from xyro.wire.messages import PageReport
 
 LONGEST = 4000
 
@@ -21,6 +22,17 @@ def set_up(level: str, form: str) -> None:
     handler = _Standard()
     handler.setFormatter(_Json() if form == "json" else _Text())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def is_json() -> bool:
+    """Tell whether the log of this process is one of JSON lines."""
+    return any(isinstance(handler.formatter, _Json) for handler in logging.getLogger().handlers)
+
+
+def write(text: str, level: int, fields: Mapping[str, object]) -> None:
+    """Write a line of the log whatever its own level is."""
+    log = logging.getLogger("xyro")
+    log.handle(log.makeRecord(log.name, level, "", 0, "%s", (text,), None, extra={LOG_FIELDS: fields}))
 
 
 class _Standard(logging.StreamHandler[TextIO]):
@@ -53,6 +65,7 @@ class _Json(logging.Formatter):
 
 def log_reads(log: logging.Logger) -> Callable[[PageReport, object], None]:
     """Make a function that logs each report of a page at level debug: event, host, url, class, seconds."""
+    from xyro.wire.urls import authority  # and messages, which a command that only tells something does without
 
     def note(report: PageReport, _: object) -> None:
         seconds = round(report.ended - report.started, 3)

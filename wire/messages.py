@@ -185,7 +185,7 @@ class PageReport(Struct, frozen=True):
     size: int = 0
     """bytes of the decoded body"""
     truncated: str = ""
-    """WARC's words: length | time | disconnect | unspecified; empty for a whole body"""
+    """length | time | disconnect | unspecified, WARC's words, or ratio; empty for a whole body"""
     signature: bytes = b""
     """16 bytes (MD5) of the body, or empty where no whole body came"""
     etag: str = ""

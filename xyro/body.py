@@ -17,8 +17,8 @@ from xyro.page_client import Reply
 from xyro.wire.clock import Clock
 from xyro.wire.errors import TheirError
 
-READABLE: Final = {"truncated": "disconnect", "too-large": "length"}
-"""Failures that leave a body worth keeping, and WARC's word for what happened to it."""
+READABLE: Final = {"truncated": "disconnect", "too-large": "length", "ratio-too-large": "ratio"}
+"""Failures that leave a body worth keeping, and the word for what happened to it (PageReport.truncated)."""
 SITEMAP = 52_428_800
 """sitemaps.org: bytes of a sitemap, unpacked"""
 FIRST = 16 * 1024

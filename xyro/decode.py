@@ -4,8 +4,8 @@ Bodies lie, so: a coding that does not exist ("none", "utf-8") is none, a body u
 passes as it is (told by its first bytes), deflate is taken with and without its zlib header, garbage after the end of a
 gzip or zstd stream is dropped. What cannot be forgiven is a failure: `encoding` for a coding not asked for, a third
 layer, a broken stream (also a wrong checksum) and bytes behind one of Brotli, which has no members; `too-large` over
-the caps, `truncated` for a stream that stops early. What was decoded of the blocks before it stays good, whatever
-packets they came in. coded_streams.py has the streams.
+the cap on bytes, `ratio-too-large` over that on the ratio, `truncated` for a stream that stops early. What was decoded
+of the blocks before it stays good, whatever packets they came in. coded_streams.py has the streams.
 """
 
 from __future__ import annotations
@@ -153,11 +153,13 @@ class Decoder:
 
     def _counted(self, data: bytes) -> bytes:
         caps = self.caps
-        room = caps.size - self.produced
+        room, bound = caps.size - self.produced, "too-large"
         if self._layers:
-            room = min(room, max(caps.free, caps.ratio * self.received) - self.produced)
+            by_ratio = max(caps.free, caps.ratio * self.received) - self.produced
+            if by_ratio < room:
+                room, bound = by_ratio, "ratio-too-large"
         if len(data) > room:
-            self.failure = "too-large"
+            self.failure = bound
             data = data[:room]
         self.produced += len(data)
         return data

@@ -7,10 +7,10 @@ Rules above the table:
 - A final failure is never tried again: the page is dangling. A first 404 or 410 is final for this
   crawl; whether a second one a day later makes the page DEAD is metadata's decision.
 - `host_wide` failures say something about the host, not the page: politeness backs the whole host off, exponentially.
-- `readable` classes are no failures of the page: a body that ended early (`truncated`) or met our byte cap
-  (`too-large`) is kept, its links count, and its report has an empty `error`, a `truncated` word and no signature, so
-  that half a page never looks like a changed one. Trying again would bring the same half. (A connection that breaks
-  is `disconnect`.)
+- `readable` classes are no failures of the page: a body that ended early (`truncated`) or met a cap of ours
+  (`too-large`, `ratio-too-large`) is kept, its links count, and its report has an empty `error`, a `truncated` word and
+  no signature, so that half a page never looks like a changed one. Trying again would bring the same half. (A
+  connection that breaks is `disconnect`.)
 - `closed-idle` is a connection kept from an earlier read that its server gave up just as we used it again. Nothing is
   sent twice on its own: the next try is an order like any other, on a new connection.
 - `signature-asked`: the host wants its requests signed (request_signing.py), or shows its first challenge where those
@@ -72,6 +72,7 @@ POLICIES: dict[str, FailurePolicy] = {
     "closed-idle": _retry(1, 4),
     "truncated": _READABLE,
     "too-large": _READABLE,
+    "ratio-too-large": _READABLE,
     "headers-too-large": _FINAL,
     "bad-framing": _retry(300, 1),
     "bad-status": _retry(300, 1),

@@ -8,8 +8,9 @@ The steps of `fetch`, each of which may end it with a failure class (xyro/failur
 3. the first bytes: HTML, XML, DTD or nothing for us; a packed sitemap is unpacked;
 4. the body, decoded: the links of HTML are found while it arrives and it is forgotten; XML and DTD are kept whole.
 
-A body that ends early (`truncated`) or is cut at our cap (`too-large`) keeps its links but has no signature. Where a
-header stands twice, the first one counts. Nothing here waits, retries or follows: that is for pool and page node.
+A body that ends early (`truncated`) or is cut at a cap of ours (`too-large`, `ratio-too-large`) keeps its links but has
+no signature. Where a header stands twice, the first one counts. Nothing here waits, retries or follows: that is for
+pool and page node.
 """
 
 from __future__ import annotations

@@ -224,7 +224,8 @@ class PageArchive:
         """The place of the record; None for a 304 that confirms a body which is not kept any more: the page's next read
         brings it whole."""
         cut = reply.tape is not None and reply.tape.cut
-        truncated = "" if reply.whole and not cut else answer.truncated or ("length" if cut else "unspecified")
+        word = "length" if answer.truncated == "ratio" else answer.truncated  # WARC has no word for it
+        truncated = "" if reply.whole and not cut else word or ("length" if cut else "unspecified")
         request = masked(reply.request, self._options.private)
         http = HttpAnswer(
             url, answer.started, request, raw, answer.status, answer.mime, answer.address, truncated,

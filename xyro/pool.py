@@ -487,4 +487,6 @@ class Pool:
         failures = self._politeness.failures(host)
         sitemaps = self._robots.untold(origin_of(order.url))
         report = report_of(order, answer, host_wait=max(host_wait, 0.0), host_failures=failures, sitemaps=sitemaps)
+        if answer.error and not report.error:
+            self.counters.cut[answer.error] += 1
         self._on_report(report, answer)

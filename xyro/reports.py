@@ -26,6 +26,8 @@ class Counters(Struct):
     """bytes of answers, heads included, by the coding of their bodies"""
     errors: Counter[str] = field(default_factory=Counter)
     """per failure class; bodies kept although truncated are counted here too"""
+    cut: Counter[str] = field(default_factory=Counter)
+    """per failure class, the bodies kept although truncated alone"""
     challenges: Counter[tuple[str, str]] = field(default_factory=Counter)
     """by kind and vendor: answers that were one (`answered`), and orders of a host that shows them, given back unread
     (`spared`)"""

@@ -324,7 +324,7 @@ def judge(answer: Answer, before: RobotsState | None, now: float, token: str, pu
     """Judge `answer` to GET /robots.txt (redirects followed); `before` is the state in force until now, if any."""
     status, error = answer.status, answer.error
     tomorrow = now + DAY
-    cut = error == "too-large" or answer.truncated == "length"
+    cut = answer.truncated in ("length", "ratio") or error in ("too-large", "ratio-too-large")
     if 200 <= status < 300 and (cut or (error in _READ and not answer.truncated)):
         return RobotsState(Robots.parse(answer.body or b"", token, cut=cut, purposes=purposes), tomorrow)
     if error in _UNAVAILABLE or (not error and 300 <= status < 400):

@@ -26,6 +26,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -251,9 +252,10 @@ def _row(trial: GammaTrial, reads: Sequence[PageRead], asked: Callable[[float], 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 all holds, 1 something does not, 3 the machine failed."""
     parser = argparse.ArgumentParser(prog="xyro lab gamma", description="Is gamma kept? By the server's log.")
-    parser.add_argument("--commands", nargs="+", default=["crawl", "serve"], choices=["crawl", "serve"])
-    parser.add_argument("--gammas", nargs="+", default=list(GAMMAS), choices=GAMMAS)
-    parser.add_argument("--hosts", nargs="+", type=int, default=[1, 20, 2000])
+    add = partial(parser.add_argument, nargs="+")
+    add("--commands", default=["crawl", "serve"], choices=["crawl", "serve"], metavar="C", help="crawl, serve [both]")
+    add("--gammas", default=list(GAMMAS), choices=GAMMAS, metavar="G", help=f"{', '.join(GAMMAS)} [all]")
+    add("--hosts", type=int, default=[1, 20, 2000], metavar="N", help="of the web [1 20 2000]")
     parser.add_argument("--pages", type=int, default=0, help="of the web [20000, or 40 a host]")
     parser.add_argument("--delay", type=float, default=-1.0, help="seconds between reads of a host [hosts / 100]")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each run [60]")

@@ -47,13 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_code(lambda: command(options))
 
 
+PARTS = ("figures", "patterns", "focus", "real", "sharded", "confidence", "rank", "speed")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="xyro lab opic", description="OPIC against the papers and on any graph.")
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("figures", "patterns", "focus", "real", "sharded", "confidence", "rank", "speed"),
+        choices=PARTS,
         default="figures",
+        metavar="PART",
+        help=f"{', '.join(PARTS)} [figures]",
     )
     parser.add_argument("--quick", action="store_true", help="small graphs: under a minute")
     parser.add_argument("-o", "--out", type=Path, default=Path("opic-lab"), help="where results go [opic-lab]")

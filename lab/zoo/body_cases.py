@@ -54,7 +54,12 @@ def _newer(coding: str) -> tuple[Case, ...]:
     half = brotli.compress(long) if coding == "br" else zstd.compress(long)
     half = half[: len(half) // 2]
     return (
-        Case(48, f"{coding}-bomb", ("too-large", "encoding"), says(response(newer_bomb(coding, 512), mark))),
+        Case(
+            48,
+            f"{coding}-bomb",
+            ("too-large", "ratio-too-large", "encoding"),
+            says(response(newer_bomb(coding, 512), mark)),
+        ),
         Case(49, f"{coding}-twice", ("", "encoding"), says(response(twice, f"{mark}, {coding}")), links=1),
         Case(50, f"plain-as-{coding}", ("", "encoding"), says(response(_BODY, mark)), links=1),
         Case(51, f"{coding}-cut", ("truncated", "encoding"), says(response(cut, mark))),
@@ -67,7 +72,7 @@ def _newer(coding: str) -> tuple[Case, ...]:
 CASES = (
     *_newer("br"),
     *_newer("zstd"),
-    Case(48, "gzip-bomb", ("too-large", "encoding"), says(response(bomb(512), _GZIP))),
+    Case(48, "gzip-bomb", ("too-large", "ratio-too-large", "encoding"), says(response(bomb(512), _GZIP))),
     Case(
         49,
         "gzip-twice",

@@ -48,6 +48,7 @@ from xyro.wire.text import LOG_FIELDS, stamp
 if TYPE_CHECKING:
     from xyro.configs.schema import SinkTable
     from xyro.frontier.frontier import Frontier
+    from xyro.guard import Guard
     from xyro.service.node.services import Services
 
 TICK = 0.25
@@ -331,6 +332,21 @@ class SinkDelivery:
 
 def _count_taken(outcome: DeliveryOutcome, lines: Sequence[Line]) -> int:
     return outcome.taken if outcome.error else len(lines)
+
+
+def check_sinks(tables: Sequence[SinkTable], guard: Guard) -> None:
+    """InputError: a sink cannot be used here, or its condition cannot be understood. Nothing is made or contacted."""
+    for table in tables:
+        try:
+            change_filter(table.where)
+            if table.plugin:
+                plug_in(SINKS, table.plugin)
+        except InputError as error:
+            raise InputError(f"[[sinks]] {table.name}: {error}") from error
+        if table.url and not table.url.startswith("http"):
+            from xyro.plugins.changes.broker_targets import broker_target
+
+            broker_target(table, guard)
 
 
 def target_of(table: SinkTable, services: Services) -> SinkTarget:

@@ -36,9 +36,8 @@ class PageClusters:
 
     def __init__(self, frontier: Frontier, tables: Sequence[Settings], fold_slashes: bool = True) -> None:
         """InputError: two of a name, or a URL that is none."""
+        targets = cluster_targets(tables, fold_slashes)
         self.clusters = [Cluster(table.name, table.window) for table in tables]
-        if len({cluster.name for cluster in self.clusters}) < len(self.clusters):
-            raise InputError("settings: [[clusters]]: two of the same name: rename one")
         self.frontier = frontier
         self.targets = Targets()
         self._number = frontier.partition.number
@@ -49,10 +48,9 @@ class PageClusters:
         """pages of each target"""
         self._sizes = [0] * len(tables)
         """members of each cluster, as the home partition told"""
-        for number, table in enumerate(tables):
-            for target in (*(canonical(url, fold_slashes=fold_slashes) for url in table.urls), *table.patterns):
-                if self._of_target.setdefault(target, number) == number:
-                    self.targets.add(target)
+        for number, target in targets:
+            if self._of_target.setdefault(target, number) == number:
+                self.targets.add(target)
         hooks = frontier.hooks
         hooks.recover.append(self._recover)
         hooks.born.append(self._born)
@@ -225,3 +223,15 @@ class PageClusters:
         """Members that were read -> (importance, rate, when)."""
         past = {page: self._last_read(local_page(page)) for page in cluster.members}
         return {page: read for page, read in past.items() if read[2]}
+
+
+def cluster_targets(tables: Sequence[Settings], fold_slashes: bool) -> list[tuple[int, str]]:
+    """The URLs and patterns of clusters, each with the number of its cluster. InputError: two clusters of a name, or a
+    URL that is none."""
+    if len({table.name for table in tables}) < len(tables):
+        raise InputError("settings: [[clusters]]: two of the same name: rename one")
+    return [
+        (number, target)
+        for number, table in enumerate(tables)
+        for target in (*(canonical(url, fold_slashes=fold_slashes) for url in table.urls), *table.patterns)
+    ]

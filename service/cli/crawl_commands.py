@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +20,6 @@ from xyro.service.cli.options import (
     seeds_of,
     settings_chosen,
     tell,
-    tell_refused,
     terminal_width,
 )
 from xyro.wire.errors import InputError
@@ -69,12 +69,11 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     bounds = Bounds(limits.max_pages, limits.max_seconds, limits.refresh)
     wanted = (*seeds, *seeds_of(chosen["seed_file"]))
     ended = run(Job(directory, settings, bounds, ENDPOINTS, wanted, chosen["partitions"], plugins=PLUGINS))
-    tell_refused(ended.refused, "not read")
     if ended.fruitless or (ended.report["errors"] and not ended.report["pages_read"]):
         ask = f"`xyro why URL --data {directory}`"
         subject = "no seed gave a page" if ended.fruitless else "nothing could be read"
         subject += "".join(f"; the proxy {proxy} failed" for proxy in ended.report["proxies"])
-        tell(f"{subject}; {ask} says why", err=True)
+        tell(f"{subject}; {ask} says why", err=True, level=logging.WARNING, event="no-page")
     tell_end(ended.report, ended.best, as_json)
     sys.exit(1 if ended.refused or ended.report["unstored"] else FRUITLESS if ended.fruitless else 0)
 
@@ -120,7 +119,8 @@ def serve(seeds: tuple[str, ...], **chosen: Any) -> None:
 
     `xyro submit` gives it more URLs, `xyro stop` ends it. With --join it is a node of a cluster: it founds the cluster
     of that broker, or joins it and gets its share of the partitions. Ctrl-C or SIGTERM stops it in order, a second one
-    at once. Without a terminal, it reads its settings again on SIGHUP.
+    at once. Without a terminal, it reads its settings again on SIGHUP. The exit code is 1 where a SEED was refused: the
+    log says why as soon as it begins.
     """
     read = partial(settings_chosen, chosen, serving=True)
     directory, settings = read()
@@ -139,8 +139,8 @@ def serve(seeds: tuple[str, ...], **chosen: Any) -> None:
     wanted = (*seeds, *seeds_of(chosen["seed_file"]))
     again = lambda: read()[1]  # noqa: E731 - what SIGHUP calls
     ended = run(Job(directory, settings, Bounds(forever=True), ENDPOINTS, wanted, partitions, again, PLUGINS, member))
-    tell_refused(ended.refused, "not read")
-    tell(sentence(ended.report), err=True)
+    tell(sentence(ended.report), err=True, event="closing-report", **ended.report)
+    sys.exit(1 if ended.refused else 0)
 
 
 def membership_of(cluster: ClusterSettings) -> Membership | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -137,7 +138,7 @@ def _close_output() -> None:
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    tell(f"xyro: {printable(text, 2000)}", err=True)
+    tell(f"xyro: {printable(text, 2000)}", err=True, level=logging.ERROR, event="failed", code=code)
     sys.exit(code)
 
 

@@ -148,11 +148,15 @@ def terminal_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
-def tell(text: str, err: bool = False) -> None:
+def tell(text: str, err: bool = False, level: int = logging.INFO, **fields: Any) -> None:
     """Print a text for people; on a terminal, lines that are too wide are folded. (A line of the log is a record, and
-    stays one line.)"""
+    stays one line.) On standard error beside a log of JSON it is a line of it, with `level` and `fields`."""
     from xyro.service.views.text_tables import folded
+    from xyro.wire import log_setup
 
+    if err and log_setup.is_json():
+        log_setup.write(text, level, fields)
+        return
     stream = sys.stderr if err else sys.stdout
     click.echo(folded(text, shutil.get_terminal_size().columns if stream.isatty() else 0), err=err)
 
@@ -175,7 +179,7 @@ def settings_of(
     What the crawl there was last given lies below files, environment and options, and below that, for a daemon
     (`serving`), what each daemon begins with.
     """
-    from xyro.configs.load import SERVE, load, slips
+    from xyro.configs.load import SERVE, load, refuse_strangers
     from xyro.service.node import crawl_file
     from xyro.service.node.numbered_dirs import claim_directory, is_numbered
     from xyro.wire.log_setup import set_up
@@ -186,12 +190,12 @@ def settings_of(
         options["store.data"] = directory = claim_directory(directory)
     begins = (SERVE,) if serving else ()
     settings = load((*begins, *crawl_file.paths(directory), *config), os.environ, options)
+    refuse_strangers(os.environ, settings)
     set_up(settings.log.level, settings.log.format)
-    for slip in slips(os.environ):
-        logging.getLogger("xyro").warning(slip)
     return directory, settings
 
 
 def tell_refused(refused: Iterable[tuple[str, str]], verb: str) -> None:
     for url, reason in refused:
-        tell(f"{printable(url)}: {verb}: {printable(reason.removeprefix(f'{url}: '), 500)}", err=True)
+        text = f"{printable(url)}: {verb}: {printable(reason.removeprefix(f'{url}: '), 500)}"
+        tell(text, err=True, level=logging.ERROR, event="url-refused", url=url)

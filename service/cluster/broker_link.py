@@ -42,7 +42,7 @@ def check_url(urls: str) -> str:
     for url in urls.split(","):
         _check(url)
     if len({urlsplit(url).scheme for url in urls.split(",")}) > 1:
-        raise InputError(f"--join {_public(urls)}: the servers of one broker have TLS, all or none")
+        raise InputError(f"--join {without_tokens(urls)}: the servers of one broker have TLS, all or none")
     return urls
 
 
@@ -53,11 +53,13 @@ def _check(url: str) -> None:
     except ValueError:
         host, port = "", 0
     if parts.scheme not in ("nats", "tls") or not host:
-        raise InputError(f"--join {_public(url)}: no broker's URL; write nats://HOST:{PORT} or tls://TOKEN@HOST:{PORT}")
+        raise InputError(
+            f"--join {without_tokens(url)}: no broker's URL; write nats://HOST:{PORT} or tls://TOKEN@HOST:{PORT}"
+        )
     if not is_loopback(host) and (parts.scheme != "tls" or not parts.username):
         raise InputError(
-            f"--join {_public(url)}: a broker beyond this machine needs TLS and a token: tls://TOKEN@{host}:{port}, "
-            "with --ca FILE; `xyro hub` there prints the line"
+            f"--join {without_tokens(url)}: a broker beyond this machine needs TLS and a token: "
+            f"tls://TOKEN@{host}:{port}, with --ca FILE; `xyro hub` there prints the line"
         )
 
 
@@ -69,7 +71,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _public(urls: str) -> str:
+def without_tokens(urls: str) -> str:
     """The URLs without their tokens, for lines that are shown."""
     return ",".join(url.rpartition("@")[2] for url in urls.split(","))
 
@@ -79,7 +81,7 @@ class BrokerLink:
 
     def __init__(self, client: Client, url: str) -> None:
         self.client = client
-        self.url = _public(url)
+        self.url = without_tokens(url)
         self.dropped = 0
         """messages that were not handed to the broker, which was away or slow"""
 
@@ -108,7 +110,9 @@ class BrokerLink:
             )
         except (OSError, Error) as error:
             await client.close()
-            raise MachineError(f"{_public(url)}: no broker answers there ({error}); `xyro hub` starts one") from error
+            raise MachineError(
+                f"{without_tokens(url)}: no broker answers there ({error}); `xyro hub` starts one"
+            ) from error
         return cls(client, url)
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from xyro.service.cluster.broker_link import PORT, check_url
+from xyro.service.cluster.broker_link import PORT, check_url, without_tokens
 from xyro.wire.errors import InputError
 from xyro.wire.urls import host_and_port
 
@@ -30,8 +30,8 @@ def join_target(text: str, ca: Path | None = None) -> tuple[str, Path | None]:
         url = (folder / URL_FILE).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"--join {text}: neither a URL such as nats://127.0.0.1:{PORT} nor a folder that `xyro hub` wrote "
-            f"({URL_FILE}: {getattr(error, 'strerror', None) or 'not UTF-8'})"
+            f"--join {without_tokens(text)}: neither a URL such as nats://127.0.0.1:{PORT} nor a folder that "
+            f"`xyro hub` wrote ({URL_FILE}: {getattr(error, 'strerror', None) or 'not UTF-8'})"
         ) from error
     own = folder / CA_FILE
     return check_url(url), ca or (own if own.exists() else None)

@@ -40,7 +40,7 @@ from xyro.service.node.reload import reload
 from xyro.service.node.seeds import failed_seeds, why_unread
 from xyro.service.node.services import NO_PLUGINS, PluginSet
 from xyro.wire.errors import InputError
-from xyro.wire.text import counted, printable
+from xyro.wire.text import LOG_FIELDS, counted, printable
 from xyro.wire.urls import canonical
 
 SEEDS_AT_ONCE = 5_000
@@ -97,6 +97,7 @@ def run(job: Job) -> Ended:
     guard = guard_of(settings.fetch)
     check_contact(settings.fetch, guard)
     check_options(settings)
+    job.plugins.check(settings, guard)
     if remote := run_file.Remote.find(job.data):
         raise InputError(
             f"{job.data}: in use by process {remote.pid}; `xyro submit URL --data {job.data}` hands it URLs, "
@@ -213,6 +214,8 @@ class _Life:
         for url in self.seeds:
             if reason := why_unread(url, node.scope):
                 ended.refused.append((url, reason))
+                fields = {"event": "url-refused", "url": url}
+                _log.error("%s: not read: %s", url, reason.removeprefix(f"{url}: "), extra={LOG_FIELDS: fields})
 
     async def _failed_seeds(self, node: Node) -> list[tuple[str, str]]:
         """The seeds of this run that were tried and gave no page."""
@@ -333,6 +336,7 @@ def closing_report(node: Node, reason: str) -> dict[str, Any]:
         "pages_known": node.known_pages,
         "out_of_scope": node.crawl_views.states()["out-of-scope"],
         "errors": dict(sorted(node.errors.items())),
+        "cut_short": dict(sorted(node.pool.counters.cut.items())),
         "seconds": round(node.clock.monotonic() - node.started, 3),
         "bytes": node.pool.counters.bytes,
         "reads_total": node.reads_total,
@@ -346,11 +350,13 @@ def closing_report(node: Node, reason: str) -> dict[str, Any]:
 
 def sentence(report: dict[str, Any]) -> str:
     """The closing report for people."""
-    errors = ", ".join(f"{kind} {count:,}" for kind, count in report["errors"].items()) or "none"
+    cut_short = report.get("cut_short", {})
     return (
         f"{counted(report['pages_read'], 'page')} read, {report['pages_known']:,} known"
         + (f" ({report['unread']:,} unread), " if report["unread"] else ", ")
-        + f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']}). Errors: {errors}."
+        + f"{report['bytes'] / 1e6:.1f} MB in {report['seconds']:.1f} s ({report['ended']})."
+        + f" Errors: {_by_class(report['errors'])}."
+        + (f" Cut short, and used as far as they came: {_by_class(cut_short)}." if cut_short else "")
         + _out_of_scope(report)
         + (f" Seeds that failed: {_named(report['failed_seeds'])}." if report["failed_seeds"] else "")
         + "".join(
@@ -364,6 +370,10 @@ def sentence(report: dict[str, Any]) -> str:
         )
         + (f" No text could be found in {counted(report['textless'], 'page')}." if report["textless"] else "")
     )
+
+
+def _by_class(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {count:,}" for kind, count in counts.items()) or "none"
 
 
 def _out_of_scope(report: Mapping[str, Any]) -> str:

@@ -103,8 +103,8 @@ async def offer(node: Node) -> None:
 
 
 async def show(node: Node) -> None:
-    """Until cancelled."""
-    if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+    """Until cancelled. A log of JSON has no live line: each of its lines is an object."""
+    if sys.stderr.isatty() and node.settings.log.format == "text" and os.environ.get("TERM", "dumb") != "dumb":
         await _live(node)
     pace = LogPace()
     while True:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # the child processes of plug-ins import this, and none of wh
     from xyro.configs.schema import Settings
     from xyro.frontier.frontier import Extension, Frontier
     from xyro.frontier.scope import Scope
+    from xyro.guard import Guard
     from xyro.posts import Posted
     from xyro.service.node.command_sender import CommandSender
     from xyro.service.node.page_questions import PageQuestions
@@ -88,6 +89,8 @@ class PluginSet(Struct, frozen=True):
     """of a partition, running or stopped, from the settings"""
     plugins: Callable[[Frontier, Services], Sequence[Plugin]] = lambda frontier, services: ()
     """of a running partition, from its frontier and the node's services"""
+    check: Callable[[Settings, Guard], None] = lambda settings, guard: None
+    """InputError: the settings ask for what cannot be done here. Called before the data directory is made"""
 
 
 NO_PLUGINS = PluginSet()

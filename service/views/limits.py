@@ -171,7 +171,7 @@ _ERRORS = {
 
 _ORDINARY = (
     *("http-404", "http-410", "robots-disallowed", "content-signal", "not-readable", "soft-404", "too-large"),
-    "truncated",
+    *("ratio-too-large", "truncated"),
 )
 """failures of single pages, of which any web has some"""
 

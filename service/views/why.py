@@ -126,6 +126,8 @@ def _fault(fault: str) -> str:
             return ""
         case "too-large":
             return " Its body was cut at [fetch] max_body: links behind the cut are not known."
+        case "ratio-too-large":
+            return " Its body was cut at [fetch] max_ratio: links behind the cut are not known."
         case "truncated":
             return " Its body ended early: links behind its end are not known."
         case _:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from xyro.configs import gone
 from xyro.configs.gone import GONE
-from xyro.configs.load import TABLES, load, slips
+from xyro.configs.load import TABLES, load, refuse_strangers
 from xyro.configs.schema import PolitenessSettings, RuleTable, Settings
 from xyro.wire.errors import InputError
 
@@ -152,7 +156,7 @@ def test_variables_that_are_not_settings_are_left_alone():
         ("[crawl]\nmin_delay = 1", "[crawl] min_delay: no such key here; it belongs to [politeness]"),
         ("[api]\nzzz = 1", "[api] zzz: unknown; known are host, port"),
         ("gamma = 3", "[gamma]: unknown"),
-        ("crawl = 3", "crawl: expected a section, [crawl] with its keys below it, got 3"),
+        ("crawl = 3", "crawl: expected a section, [crawl] with its keys below it, got one value"),
         ("[[crawl]]\nscope = 'any'", "crawl: expected a section"),
         ("[rules]\nhost = 'a'", "rules: expected tables, each headed [[rules]]"),
         ("[[rules]]\nmax_depth = 1", "[[rules]] number 1: expected a host or a pattern"),
@@ -183,6 +187,82 @@ def test_the_layer_at_fault_is_named(toml):
         'command line: [opic] window: expected a number of turnovers, 0.1 to 1000, or "auto", got 0'
     )
     assert "command line: [opic] windw: unknown" in refusal([], {}, {"opic.windw": 1})
+
+
+# Secrets
+
+SECRET = "p4ss word\n"
+"""wrong in every field whose value has a form"""
+
+
+def secret_fields() -> Iterator[tuple[str, str]]:
+    """(section, key) of each field that the schema marks."""
+    for section in msgspec.structs.fields(Settings):
+        kind = TABLES.get(section.name) or section.type
+        for field in msgspec.structs.fields(kind):
+            if "'secret': True" in repr(field.type):
+                yield section.name, field.name
+
+
+def test_the_schema_marks_every_field_that_may_hold_a_secret():
+    marked = set(secret_fields())
+    fields = {
+        (section.name, field.name)
+        for section in msgspec.structs.fields(Settings)
+        for field in msgspec.structs.fields(TABLES.get(section.name) or section.type)
+    }
+    words = r"(headers|cookies|auth|proxy|secret|tokens?|password|url|callback|join|command)$"
+    assert marked == {(section, key) for section, key in fields if re.search(words, key)}
+
+
+@pytest.mark.parametrize(("section", "key"), [*secret_fields()])
+def test_no_source_shows_a_value_that_may_be_a_secret(toml, section, key):
+    told = []
+    for value in (SECRET, [SECRET], {"x": SECRET}, {"env": SECRET}, 3, "x" * 5000):
+        line = f"{key} = {_inline(value)}\n"
+        told.append(_told([toml(f"[{section}]\n{line}")]))
+        if section in TABLES:
+            told.append(_told([toml(f"[[{section}]]\n{line}")]))
+        else:
+            told.append(_told([], {f"XYRO_{section}__{key}".upper(): json.dumps(value)}))
+            told.append(_told([], {}, {f"{section}.{key}": value}))
+    assert any("got something else" in line for line in told)
+    assert not [line for line in told if "p4ss" in line or "xxxx" in line]
+
+
+def _inline(value: object) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {json.dumps(text)}" for name, text in value.items()) + " }"
+    return json.dumps(value)
+
+
+def _told(*layers) -> str:
+    try:
+        load(*layers)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("XYRO_FETCH__PROXY_AUTH", "pu:PR0XYS3CRET"),
+        ("XYRO_FETCH__HEADERS", '["Authorization: Bearer S3CRET"]'),
+        ("XYRO_FETCH__PROXY", "http://pu:S3CRET@127.0.31.1:3128"),
+    ],
+)
+def test_a_secret_in_a_variable_stays_there(variable, value):
+    told = refusal([], {variable: value})
+    assert "got something else" in told
+    assert "S3CRET" not in told
+
+
+def test_a_value_beside_secrets_is_shown(toml):
+    """The field decides, not a word in the name of the file or of another setting."""
+    path = toml("[fetch]\nproxy_resolves = 3\n", "proxy-secret.toml")
+    assert refusal([path]) == f"{path}: [fetch] proxy_resolves: expected true or false, got 3"
 
 
 def test_a_mistake_is_told_even_where_a_later_layer_would_cover_it(toml):
@@ -224,9 +304,54 @@ def test_the_package_alone_imports_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
-def test_a_variable_that_lacks_an_underscore_is_told():
-    said = slips({"XYRO_POLITENESS_MIN_DELAY": "5", "XYRO_POLITENESS__MIN_DELAY": "5", "XYRO_SERVICE_HOST": "10.0.0.1"})
-    assert said == ["environment: XYRO_POLITENESS_MIN_DELAY: not a setting; did you mean XYRO_POLITENESS__MIN_DELAY?"]
+@pytest.mark.parametrize(
+    ("variable", "mend"),
+    [
+        ("XYRO_POLITENESS_MIN_DELAY", "did you mean XYRO_POLITENESS__MIN_DELAY?"),
+        ("XYRO_MIN_DELAY", "did you mean XYRO_POLITENESS__MIN_DELAY?"),
+        ("XYRO_DIRECTORY", "did you mean XYRO_KEEP__DIRECTORY or XYRO_BACKUP__DIRECTORY?"),
+        ("XYRO_FETCH_PROXI", "did you mean XYRO_FETCH__PROXY?"),
+        ("XYRO_SITES", "[[sites]] stands in a file (--config)"),
+        ("XYRO_API_PORT", "did you mean XYRO_API__PORT?"),
+        ("XYRO_DEBUG", "those are called XYRO_SECTION__KEY: correct its name, or unset it"),
+    ],
+)
+def test_a_variable_of_ours_that_is_no_setting_is_refused(variable, mend):
+    with pytest.raises(InputError) as caught:
+        refuse_strangers({"PATH": "/bin", variable: "S3CRET"}, Settings())
+    assert str(caught.value) == f"environment: {variable}: not a setting; {mend}"
+
+
+def test_a_table_is_no_variable():
+    told = "environment: XYRO_SITES__HOST: [[sites]] stands in a file (--config)"
+    assert refusal([], {"XYRO_SITES__HOST": "example.org"}) == told
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("XYRO_CONTACT", "me@example.org"),
+        ("XYRO_TEST_KILLS", "25"),
+        ("XYRO_FETCH__PROXY", "http://127.0.0.1:3128"),
+        ("XYRO_DEBUG", ""),
+        ("MY_XYRO_DEBUG", "1"),
+        ("XYRO_SERVICE_HOST", "10.0.0.1"),
+        ("XYRO_HUB_SERVICE_PORT_NATS", "4222"),
+        ("XYRO_API_PORT", "tcp://10.0.0.1:8089"),
+        ("XYRO_PORT_8089_TCP", "tcp://10.0.0.1:8089"),
+        ("XYRO_PORT_8089_TCP_ADDR", "10.0.0.1"),
+        ("XYRO_WIKI", "user:password"),
+        ("XYRO_WIKI_KEY", "key"),
+        ("XYRO_PROXY_LOGIN", "user:password"),
+    ],
+)
+def test_variables_that_others_named_so_are_left_alone(toml, variable, text):
+    """Those of a test, of a service in Kubernetes, and of secrets that the settings name."""
+    secrets = (
+        '[fetch]\nproxy_auth = { env = "XYRO_PROXY_LOGIN" }\n[[sites]]\nhost = "a.example"\n'
+        'auth = { env = "XYRO_WIKI" }\nheaders = { "X-Key" = { env = "XYRO_WIKI_KEY" } }\n'
+    )
+    refuse_strangers({variable: text}, load([toml(secrets)]))
 
 
 # Settings that went

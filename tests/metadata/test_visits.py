@@ -55,6 +55,7 @@ FAULTY = msgspec.structs.replace(READ, fault="not-well-formed", error="not-well-
         (said(), None, "", ""),
         (said(), "missing-part", "missing-part", "missing-part"),
         (said(truncated="length", signature=b""), None, "too-large", "too-large"),
+        (said(truncated="ratio", signature=b""), None, "ratio-too-large", "ratio-too-large"),
         (said(truncated="disconnect", signature=b""), "", "truncated", "truncated"),
         (said(truncated="length", signature=b""), "not-well-formed", "not-well-formed", "not-well-formed"),
         (said(status=301, location="http://h.example/2", signature=b""), None, "", ""),

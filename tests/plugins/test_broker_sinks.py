@@ -18,6 +18,7 @@ from tests.frontier.rig import url
 from tests.plugins.test_changes import read, timeless, visit
 from tests.plugins.test_sinks import HOUR, Rig, lines_of
 from tests.service.broker import running_broker
+from tests.service.face import LOOPBACK, ROOT, process
 from tests.service.kafka_broker import running_kafka
 from xyro.configs.load import load
 from xyro.configs.schema import SinkTable
@@ -169,6 +170,30 @@ def test_tables_of_brokers_that_say_nothing_clear_are_refused(tmp_path, fields, 
     with pytest.raises(InputError, match=place) as refused:
         load([path])
     assert "token@" not in str(refused.value)
+
+
+REFUSED = {
+    "kafka": ('url = "kafka://127.0.0.1:9"\ntopic = "t"', "pip install 'xyro[kafka]' brings the client"),
+    "nats": ('url = "nats://127.0.0.1:9"\ntopic = "t"', "pip install 'xyro[cluster]' brings the client"),
+    "outside": ('url = "nats://192.0.2.1:4222"\ntopic = "t"', "outside of --only-net"),
+    "plug-in": ('plugin = "nobody"', "[[sinks]] s: 'nobody': no installed package has this entry point"),
+    "condition": ('path = "x"\nwhere = "importance >"', "[[sinks]] s: where: expected"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("command", ["crawl", "serve"])
+def test_a_sink_that_cannot_work_is_refused_before_there_is_a_directory(tmp_path, case, command):
+    """Without the clients of brokers: an installation of Xyro alone."""
+    fields, told = REFUSED[case]
+    (tmp_path / "bare").mkdir()
+    bare = "import sys\nsys.modules['aiokafka'] = None\n" + ("sys.modules['nats'] = None\n" if case == "nats" else "")
+    (tmp_path / "bare" / "sitecustomize.py").write_text(bare)
+    (tmp_path / "s.toml").write_text(f'[[sinks]]\nname = "s"\n{fields}\n')
+    words = (command, "http://127.0.0.1:9/", *LOOPBACK, "--config", "s.toml", "--data", "d")
+    done = process(*words, cwd=tmp_path, PYTHONPATH=f"{tmp_path / 'bare'}:{ROOT}")
+    assert done.returncode == 2 and told in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bare", "s.toml"]
 
 
 # Kafka

@@ -322,6 +322,7 @@ def test_what_is_no_address_is_refused(text):
         ("http://secret@hub:4222", "no broker's URL"),
         ("nats://", "no broker's URL"),
         ("tls://secret@hub:99999", "no broker's URL"),
+        ("secret@hub:4222", "nor a folder that `xyro hub` wrote"),
         ("/no/such/folder", "nor a folder that `xyro hub` wrote"),
     ],
 )

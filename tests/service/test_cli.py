@@ -326,11 +326,18 @@ def test_a_refused_seed_is_told_recorded_and_exits_1(tmp_path):
     seeds = ["http://10.0.0.1/", "http://169.254.169.254/latest/", "http://example.org/photo.jpg"]
     done = process("crawl", *seeds, "--contact", "me@example.org", "--data", "d", "--json", cwd=tmp_path)
     assert done.returncode == 1 and json.loads(done.stdout)["pages_read"] == 0
-    assert all(any(line.startswith(f"{seed}: not read: ") for line in done.stderr.splitlines()) for seed in seeds)
+    assert all(f" error {seed}: not read: " in done.stderr for seed in seeds)
     found = {page["url"]: (page["state"], page["error"]) for page in rows("pages", tmp_path / "d")}
     assert found[seeds[0]] == found[seeds[1]] == ("blocked", "blocked-address")
     assert found[seeds[2]] == ("out-of-scope", "suffix")
     assert said("audit", "--data", tmp_path / "d")["ok"]
+
+
+@pytest.mark.parametrize("command", ["crawl", "serve"])
+def test_a_variable_that_is_no_setting_is_refused_and_nothing_is_made(tmp_path, command):
+    done = xyro(command, SEED, *LOOPBACK, "--data", "d", cwd=tmp_path, XYRO_SITES="[{host='a.example'}]")
+    assert done.returncode == 2 and done.stderr.startswith("xyro: environment: XYRO_SITES: not a setting; [[sites]]")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_crawl_that_read_nothing_says_where_to_ask_why(tmp_path):

@@ -98,6 +98,7 @@ async def test_max_ratio_bounds_what_compression_may_blow_up(max_ratio, whole):
     packed = gzip.compress(b"x" * 5_000_000)
     answer = await answer_of(says(page(packed, b"Content-Encoding: gzip")), fetch__max_ratio=max_ratio)
     assert (answer.error == "" and not answer.truncated and answer.size == 5_000_000) is whole
+    assert answer.error == ("" if whole else "ratio-too-large")
 
 
 @pytest.mark.parametrize("signature", ["bytes", "text", "links"])

@@ -84,6 +84,8 @@ async def test_who_leaves_the_loop_ends_the_crawl_in_order_and_another_goes_on(s
     first = {line["url"] for line in xyro.open(tmp_path / "d").changes()}
     rest = [page.url async for page in xyro.crawl(data=tmp_path / "d", changes__record=True, **LOCAL) if not page.error]
     assert first and first.isdisjoint(rest) and first | set(rest) == site.expected().keys(), "each is read once"
+    with xyro.open(tmp_path / "d") as crawl:
+        assert first <= {row["url"] for row in crawl.pages() if row["state"] == "read"}, "yielded or not"
     assert {line["url"] for line in xyro.open(tmp_path / "d").changes(where="change = 'new'")} == first | set(rest)
 
 

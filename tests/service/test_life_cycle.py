@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -213,6 +214,60 @@ def test_logs_can_be_json(web, tmp_path):
     assert all(json.loads(line)["level"] for line in done.stderr.splitlines())
 
 
+def test_a_daemon_tells_a_refused_seed_at_once_and_ends_with_1(web, tmp_path):
+    """As JSON: every line of standard error is an object, the closing report too."""
+    data, refused, log = tmp_path / "data", "http://10.0.0.1/", tmp_path / "log"
+
+    def lines():
+        return [json.loads(line) for line in log.read_text().splitlines()]
+
+    def told():
+        return [line for line in lines() if line.get("event") == "url-refused"]
+
+    words = ("serve", web.entry, refused, *LOOPBACK, "-q")
+    with (
+        log.open("w") as errors,
+        started(*words, data=data, environment={"XYRO_LOG__FORMAT": "json"}, stderr=errors) as daemon,
+    ):
+        (line,) = until(told)
+        assert line["level"] == "error" and line["url"] == refused and "only-net" in line["text"]
+        assert daemon.poll() is None
+        os.kill(daemon.pid, signal.SIGTERM)
+        assert daemon.wait(30) == 1
+    last = lines()[-1]
+    assert last["event"] == "closing-report" and last["ended"] == "stopped" and last["seeds"] == 2
+    assert f"{last['pages_known']:,} known" in last["text"]
+    assert len(told()) == 1
+
+
+def test_a_daemon_tells_a_refused_seed_in_its_log_of_text(web, tmp_path):
+    with started("serve", web.entry, "http://10.0.0.1/", *LOOPBACK, data=tmp_path / "data") as daemon:
+        os.kill(daemon.pid, signal.SIGTERM)
+        _, told = daemon.communicate(timeout=30)
+    assert daemon.returncode == 1
+    assert told.count(" error http://10.0.0.1/: not read: only-net: ") == 1
+    assert re.match(r"[\d,]+ pages? read, [\d,]+ known.*\(stopped\)", told.splitlines()[-1])
+
+
+def test_what_ends_a_command_is_an_object_of_the_log_too(tmp_path):
+    words = ("crawl", "--data", tmp_path / "none", "--contact", "me@example.org")
+    plain = process(*words)
+    assert plain.returncode == 2 and plain.stderr.startswith("xyro: ")
+    done = process(*words, XYRO_LOG__FORMAT="json")
+    line = json.loads(done.stderr)
+    assert done.returncode == 2 and line["level"] == "error" and line["code"] == 2
+    assert line["text"] == plain.stderr.strip()
+
+
+def test_nothing_lives_on_a_terminal_whose_log_is_json(web, tmp_path, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "XYRO_LOG__FORMAT", "json")
+    with on_terminal("crawl", web.entry, *LOOPBACK, data=tmp_path / "data") as (crawl, look):
+        out, _ = crawl.communicate(timeout=60)
+        screen = look()
+    assert crawl.returncode == 0 and "(complete)" in out
+    assert all(json.loads(line)["level"] for line in screen.splitlines())
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_a_daemon_takes_the_hangup_that_nohup_ignores(again):
     """There it asks for the settings to be read again; elsewhere it would end the crawl, and stays ignored."""
@@ -238,6 +293,7 @@ class Complete:
 
     def __init__(self):
         self.settling, self.left = asyncio.Event(), False
+        self.services = SimpleNamespace(endings=[])
 
     async def finished(self):
         return "complete"

@@ -124,7 +124,7 @@ def installed(tmp_path):
 
             def lists(changes):
                 time.sleep(1.5)
-                with open(os.environ["XYRO_LIST"], "a") as out:
+                with open(os.environ["LIST_FILE"], "a") as out:
                     print(*(change["number"] for change in changes), sep="\\n", file=out)
         """)
     )
@@ -148,7 +148,7 @@ def test_what_pages_about_the_topic_link_to_is_read_first(installed, tmp_path, r
     for name in ("", "topic"):
         with two_topics() as (entry, log):
             data = tmp_path / f"data-{name}"
-            options = {**installed, "XYRO_OPIC__VALUES": name, "XYRO_TOPIC": "solar, wind"}
+            options = {**installed, "XYRO_OPIC__VALUES": name, "TOPIC_WORDS": "solar, wind"}
             done = process(
                 "crawl", entry, *LOOPBACK, "--data", data, "--readers", readers, "--max-pages", 150, **options
             )
@@ -354,7 +354,7 @@ def test_a_sink_of_a_package_gets_each_change_once_and_one_that_fails_holds_nobo
     settings, table = tmp_path / "sinks.toml", '[[sinks]]\nname = "{0}"\nplugin = "{0}"\nwait = 0.1\nbatch = 50\n'
     settings.write_text("".join(map(table.format, ("count", "gone", "lists"))))
     counts, listed = tmp_path / "counts.json", tmp_path / "list"
-    places = {"XYRO_COUNT": str(counts), "XYRO_LIST": str(listed)}
+    places = {"COUNT_FILE": str(counts), "LIST_FILE": str(listed)}
     with two_topics() as (entry, _):
         data = tmp_path / "data"
         options = ["--config", settings, "--data", data, "--max-pages", 100]

@@ -259,6 +259,7 @@ READ = "It was read last at 2023-11-14T22:13:20Z (HTTP 200)."
         (url(0, 3), "Its last read failed for good (http-404)."),
         (url(0, 4), "The robots.txt of its host forbids it."),
         (url(0, 5), f"{READ} Its body was cut at [fetch] max_body: links behind the cut are not known."),
+        (url(0, 7), f"{READ} Its body was cut at [fetch] max_ratio: links behind the cut are not known."),
         (url(0, 6), f"{READ} Its body ended early: links behind its end are not known."),
         (url(9, 9), "It is never read: its host is not among the seeds' (scope)."),
         (url(9, 1), "No page read so far links to it, and nobody submitted it."),
@@ -273,6 +274,7 @@ def test_why(target, because):
     crawl.fail(crawl.order(url(0, 3)), "http-404", status=404)
     crawl.fail(crawl.order(url(0, 4)), "robots-disallowed")
     crawl.answer(crawl.order(url(0, 5)), [], kind=Kind.HTML, signature=b"", truncated="length")
+    crawl.answer(crawl.order(url(0, 7)), [], kind=Kind.HTML, signature=b"", truncated="ratio")
     crawl.answer(crawl.order(url(0, 6)), [], kind=Kind.HTML, signature=b"", truncated="disconnect")
     crawl.turn()
     with crawl.views() as views:

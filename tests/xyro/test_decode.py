@@ -210,7 +210,7 @@ def test_the_cap_on_ratio_counts_beyond_what_is_free() -> None:
     for coding in PACK:
         body = packed(b"x" * 100_000, coding)
         out, failure = decode((coding,), body, 0, Caps(ratio=10, free=1000))
-        assert (len(out), failure) == (max(10 * len(body), 1000), "too-large")
+        assert (len(out), failure) == (max(10 * len(body), 1000), "ratio-too-large")
         assert decode((coding,), body, 0, Caps(ratio=10, free=100_000))[1] == ""
 
 
@@ -224,7 +224,7 @@ def test_a_bomb_takes_little_memory(codings: tuple[str, ...]) -> None:
     out = decoder.feed(bomb) + decoder.finish()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert decoder.failure == "too-large"
+    assert decoder.failure == ("too-large" if codings == ("gzip",) else "ratio-too-large")
     assert len(out) <= 8 * 2**20
     assert peak < 20 * 2**20
     assert decoder.feed(bomb) == b""

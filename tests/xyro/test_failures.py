@@ -26,6 +26,7 @@ KINDS = [
     "closed-idle",
     "truncated",
     "too-large",
+    "ratio-too-large",
     "headers-too-large",
     "bad-framing",
     "bad-status",

@@ -51,7 +51,9 @@ def test_a_final_failure_has_no_retry() -> None:
     assert (made.error, made.final, made.retry_at) == ("http-404", True, 0.0)
 
 
-@pytest.mark.parametrize(("error", "word"), [("truncated", "unspecified"), ("too-large", "length")])
+@pytest.mark.parametrize(
+    ("error", "word"), [("truncated", "unspecified"), ("too-large", "length"), ("ratio-too-large", "ratio")]
+)
 def test_a_body_kept_although_truncated_is_no_failure(error: str, word: str) -> None:
     links = Links(("http://h/a",), b"\0")
     made = report(answer(status=200, error=error, truncated=word, links=links))
