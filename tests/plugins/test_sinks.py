@@ -20,6 +20,7 @@ from tests.plugins.changing_site import ChangingSite
 from tests.plugins.test_changes import read, timeless, visit
 from tests.plugins.webhook import webhook
 from tests.service.face import LOOPBACK, process
+from tests.xyro.test_proxy import proxying
 from tests.xyro.test_resolver import AAAA, A, NameServer
 from xyro.configs.load import load
 from xyro.configs.schema import SinkTable
@@ -507,3 +508,19 @@ async def test_a_webhook_may_be_where_no_page_would_be_read(tmp_path):
         assert not rig.settings.fetch.only_net and not rig.settings.fetch.allow_private
         rig.change(1)
         await rig.until(lambda: rig.row().delivered == 1)
+
+
+async def test_a_webhook_is_reached_by_the_proxy_of_the_settings_also_by_the_one_that_they_name_next(tmp_path):
+    with webhook() as hook:
+        async with proxying() as first, proxying() as second:
+            settings = {"fetch.proxy": f"http://127.0.0.1:{first.port}", "fetch.only_net": ("127.0.0.0/8",)}
+            rig = Rig(tmp_path / "d", SinkTable(name="s", url=hook.url, secret="a secret", batch=1), **settings)
+            rig.change(1)
+            await rig.until(lambda: rig.row().delivered == 1)
+            fetch = msgspec.structs.replace(rig.settings.fetch, proxy=f"http://127.0.0.1:{second.port}")
+            rig.services.settings = msgspec.structs.replace(rig.settings, fetch=fetch)
+            for follow in rig.services.followed:
+                follow()
+            rig.change(1, 60)
+            await rig.until(lambda: rig.row().delivered == 2)
+        assert first.asked == second.asked and len(first.asked) == 1
