@@ -363,14 +363,16 @@ class AiohttpClient:
         *,
         user_agent: str,
         contact: str = "",
+        reads: bool = True,
         limits: ClientLimits = DEFAULT_LIMITS,
         tls: ssl.SSLContext | None = None,
         patience: Callable[[str], float] = lambda host: 1.0,
         tape_of: Callable[[], Tape] | None = None,
         proxy_of: ProxyOf | None = None,
     ) -> None:
-        """patience: share of the deadlines that a host (host[:port]) is allowed now. tape_of: what records an answer,
-        None where it is not kept."""
+        """reads: False where it only posts, and says nothing of the pages it would accept. patience: share of the
+        deadlines that a host (host[:port]) is allowed now. tape_of: what records an answer, None where it is not kept.
+        """
         self.guard = guard
         self.resolver = resolver
         self.limits = limits
@@ -387,7 +389,8 @@ class AiohttpClient:
             connector=self._connector,
             timeout=aiohttp.ClientTimeout(total=None, connect=2 * limits.connect, sock_connect=limits.connect),
             response_class=_Response,
-            headers=request_headers(user_agent, contact),
+            headers=request_headers(user_agent, contact) if reads else {"User-Agent": user_agent},
+            skip_auto_headers=("Accept", "Accept-Encoding"),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             auto_decompress=False,

@@ -9,7 +9,7 @@
     changed_texts.py    what part of a page's text a change is, and its words, where texts are kept
     sinks.py            delivers changes, each sink at its own pace
     sink_targets.py     files, webhooks, commands                sink_files.py      files that are rolled and cut back
-    broker_targets.py   NATS and Kafka
+    webhook_client.py   what a webhook is sent by                broker_targets.py   NATS and Kafka
     change_histories.py `xyro export histories`
     change_report.py    what `xyro status` tells of it           routes.py          of a running process
 

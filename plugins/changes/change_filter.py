@@ -3,9 +3,10 @@
     condition    term {("and" | "or") term}, `and` before `or`; parentheses; `not`
     term         FIELD OPERATOR VALUE
     OPERATOR     = != < <= > >=, and `like` with * and ? for texts
-    VALUE        a number, or a text in quotes
+    VALUE        a number such as 2.5 or 1e3, or a text in quotes; behind = and != also `null`
 
-A field that a change does not have (null) fits `!=` alone. Fields are those of a line of `xyro changes`. Pure.
+A field that a change does not have is null: it fits `= null`, and `!=` with anything else. Fields are those of a line
+of `xyro changes`. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LONGEST = 4096
 DEEPEST = 32
 """parentheses and `not` inside each other"""
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<number>-?\d+(?:\.\d+)?)|"(?P<double>[^"]*)"|'(?P<single>[^']*)'"""
+    r"""\s*(?:(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|"(?P<double>[^"]*)"|'(?P<single>[^']*)'"""
     r"""|(?P<operator><=|>=|!=|=|<|>|\(|\))|(?P<word>[A-Za-z_]+))""",
     re.ASCII,
 )
@@ -141,6 +142,8 @@ class _Parser:
         if sign not in (*_COMPARE, "!="):
             raise self.error("= != < <= > >= or like")
         self.advance()
+        if sign in ("=", "!=") and self.accept("null"):
+            return (lambda line: line.get(field) is None) if sign == "=" else lambda line: line.get(field) is not None
         kind, value = self.token or ("", "")
         wanted = "text" if field in TEXTS else "number"
         if kind != wanted or (sign == "like" and wanted == "number"):

@@ -10,6 +10,7 @@ question; one who comes too late is told which numbers are gone.
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 DROPPED_AT_ONCE = 4096
 """changes that a commit group drops at most: some 4 ms"""
+CHANCE = 20
+"""bits of an epoch"""
 SLACK = 32
 """a 32nd of the bound is dropped at once, so that few groups have to look for the oldest changes"""
 
@@ -72,8 +75,8 @@ class ChangeLog:
         if state.store != store:
             self._measure()
         if not state.lineage or state.store != store:
-            epoch = max(int(self._frontier.now), *(epoch + 1 for epoch, _ in state.lineage), 1)
-            state.lineage += ((epoch, state.last),)
+            epochs = [epoch for epoch, _ in state.lineage]
+            state.lineage += ((new_epoch(int(self._frontier.now), max(epochs, default=0)), state.last),)
             state.store = store
         if state.last and state.reads != self._frontier.reads:
             self._append(ChangeRow(self._epoch, ChangeKind.UNRECORDED, self._frontier.now))
@@ -210,8 +213,14 @@ class ChangeLog:
         return stale_change(change, row, self._partition.states[change.page], now)
 
     def find(self, question: FindChange) -> list[Any]:
-        """(number of the last change before a time, its lineage); of what is on disk."""
+        """(number, lineage) of the position before a time; of what is on disk."""
         return list(find_position(self._partition.store.get, self.state, question.time))
+
+
+def new_epoch(now: int, last: int) -> int:
+    """An epoch above `last` that no other copy begins, though it begins in the same second: seconds since 1970, and
+    bits of chance. Below 2**53, as readers of JSON want it, until 2242."""
+    return max(now, (last >> CHANCE) + 1) << CHANCE | secrets.randbits(CHANCE)
 
 
 def _size(packed: bytes) -> int:

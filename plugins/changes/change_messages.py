@@ -29,7 +29,7 @@ class ReadChanges(Question, frozen=True):
 
 
 class FindChange(Question, frozen=True):
-    """Ask for the number of the last change before a time."""
+    """Ask for the position before a time (stored_changes.find_position)."""
 
     time: float
 

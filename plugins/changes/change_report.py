@@ -39,11 +39,11 @@ def change_status(parts: Sequence[PartitionStatus], now: float) -> dict[str, Any
 
 
 def _with_lag(sink: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Behind: changes that it was not given yet; dropped: those of them that it never will be."""
+    """Behind: stored changes that it was not given yet; dropped: those that it never will be."""
     fields = dict(sink)
     numbers = fields.pop("numbers") or [part["first"] - 1 for part in parts]  # it has not begun
     pairs = list(zip(numbers, parts, strict=False))
-    behind = sum(max(0, part["last"] - number) for number, part in pairs)
+    behind = sum(max(0, part["last"] - max(number, part["first"] - 1)) for number, part in pairs)
     dropped = sum(max(0, part["first"] - 1 - number) for number, part in pairs)
     return {"behind": behind, "dropped": dropped, **fields}
 

@@ -18,8 +18,8 @@ import msgspec
 from xyro.wire.errors import InputError
 from xyro.wire.moments import EXAMPLES
 
-BEGIN = -1
-"""number of a position before everything that is stored, whatever has been dropped"""
+OLD_BEGIN = -1
+"""number that earlier versions wrote for the beginning"""
 Lineage = tuple[tuple[int, int], ...]
 """(epoch, base) of each, the oldest first"""
 
@@ -31,7 +31,8 @@ class Position(NamedTuple):
     lineage: Lineage
 
 
-UNREAD = Position(BEGIN, ())
+UNREAD = Position(0, ())
+"""before the first change that was ever recorded"""
 
 
 def encode_cursor(positions: Sequence[Position]) -> str:
@@ -47,9 +48,9 @@ def decode_cursor(text: str, partitions: int) -> list[Position]:
         plain = msgspec.msgpack.decode(packed, type=list[list[int]])
     except (binascii.Error, ValueError, msgspec.DecodeError):
         raise InputError(f"{text[:60]!a}: no cursor; copy the `cursor` of a line, or give a time: {EXAMPLES}") from None
-    if len(plain) != partitions or not all(len(part) % 2 == 1 and part[0] >= BEGIN for part in plain):
+    if len(plain) != partitions or not all(len(part) % 2 == 1 and part[0] >= OLD_BEGIN for part in plain):
         raise InputError(f"{text[:60]!a}: a cursor of another crawl (this one has {partitions} partitions)")
-    return [Position(part[0], tuple(zip(part[1::2], part[2::2], strict=True))) for part in plain]
+    return [Position(max(part[0], 0), tuple(zip(part[1::2], part[2::2], strict=True))) for part in plain]
 
 
 def lineage_at(lineage: Lineage, number: int) -> Lineage:

@@ -36,6 +36,8 @@ class SinkFiles:
         for number in self._files():
             if number > file:
                 self.path(number).unlink()
+            elif number == file and self.path(number).stat().st_size > length:
+                os.truncate(self.path(number), length)
 
     def _files(self) -> list[int]:
         """Numbers of the files that are there."""
@@ -46,18 +48,27 @@ class SinkFiles:
         return self.directory / f"{self.name}-{file:06d}.jsonl"
 
     def write(self, lines: bytes) -> None:
-        """Append whole lines; they are on disk when it returns. OSError: nothing of them counts."""
-        new = not self.file or self.length >= self.roll
-        file, length = (self.file + 1, 0) if new else (self.file, self.length)
-        path = self.path(file)
-        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as out:
+        """Append whole lines, to as many files as they fill: the last line of each may pass `roll`. They are on disk
+        when it returns. OSError: nothing of them counts."""
+        file, length, start = self.file, self.length, 0
+        while start < len(lines):
+            if not file or length >= self.roll:
+                file, length = file + 1, 0
+            full = lines.find(b"\n", start + max(self.roll - length - 1, 0)) + 1
+            end = full or len(lines)
+            self._append(file, length, lines[start:end])
+            length, start = length + end - start, end
+        if file != self.file:
+            for old in range(max(self.file - self.limit, 0) + 1, file - self.limit + 1) if self.limit else ():
+                self.path(old).unlink(missing_ok=True)
+            sync(self.directory)
+        self.file, self.length = file, length
+
+    def _append(self, file: int, length: int, lines: bytes) -> None:
+        """Write behind the bytes of a file that count."""
+        with os.fdopen(os.open(self.path(file), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as out:
             out.truncate(length)
             out.seek(length)
             out.write(lines)
             out.flush()
             os.fsync(out.fileno())
-        if new:
-            if self.limit and file > self.limit:
-                self.path(file - self.limit).unlink(missing_ok=True)
-            sync(self.directory)
-        self.file, self.length = file, length + len(lines)

@@ -2,7 +2,7 @@
 
 A webhook is signed as the Standard Webhooks say (https://www.standardwebhooks.com): HMAC-SHA256 over
 `webhook-id.webhook-timestamp.body`, in base64. The id is a digest of the body, so that a batch that is sent again has
-the same one. It leaves by the one gate of all requests (xyro/posts.py), in the turn of its host.
+the same one. It is sent by a client of its own (webhook_client.py), not in the turn of a host.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from threading import Thread
@@ -25,10 +25,10 @@ from xyro.wire.errors import TheirError
 
 if TYPE_CHECKING:
     from xyro.plugins.changes.change_rows import SinkRow
-    from xyro.posts import Posted
+    from xyro.plugins.changes.webhook_client import WebhookClient
 
 PATIENCE = 600.0
-"""seconds until a POST is answered, the delay of its host included"""
+"""seconds until a plug-in returns"""
 GRACE = 10.0
 """seconds that an orderly end waits for a delivery: as long again as for reads"""
 TEMPORARY = 75
@@ -36,7 +36,6 @@ TEMPORARY = 75
 LATER = (408, 425, 429)
 """HTTP statuses that ask to come again, among those that refuse"""
 Line = Mapping[str, Any]
-Post = Callable[[str, bytes, Mapping[str, str]], Awaitable["Posted"]]
 
 
 class DeliveryOutcome(NamedTuple):
@@ -116,22 +115,17 @@ class FileTarget(StatelessTarget):
 class WebhookTarget(StatelessTarget):
     """A URL that gets {"sink", "changes"} by POST."""
 
-    grace = 0.0  # its request had its time with the reads under way; one whose turn had not come is not sent any more
-
-    def __init__(self, name: str, url: str, secret: str, post: Post, now: Callable[[], float]) -> None:
+    def __init__(self, name: str, url: str, secret: str, client: WebhookClient, now: Callable[[], float]) -> None:
         self._name = name
         self._url = url
         self._secret = signing_key(secret)
-        self._post = post
+        self._client = client
         self._now = now
 
     async def deliver(self, lines: Sequence[Line]) -> DeliveryOutcome:
         body = json.dumps({"sink": self._name, "changes": lines}).encode()
         try:
-            async with asyncio.timeout(PATIENCE):
-                status, again = await self._post(self._url, body, self.headers(body))
-        except TimeoutError:
-            return DeliveryOutcome("timeout")
+            status, again = await self._client.post(self._url, body, self.headers(body))
         except TheirError as error:
             return DeliveryOutcome(str(error))
         if 200 <= status < 300:
@@ -148,6 +142,9 @@ class WebhookTarget(StatelessTarget):
             digest = hmac.digest(self._secret, f"{name}.{time}.".encode() + body, "sha256")
             headers["webhook-signature"] = f"v1,{base64.b64encode(digest).decode()}"
         return headers
+
+    async def close(self) -> None:
+        await self._client.close()
 
 
 class CommandTarget(StatelessTarget):

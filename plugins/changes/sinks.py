@@ -39,6 +39,7 @@ from xyro.plugins.changes.sink_targets import (
     WebhookTarget,
     json_lines,
 )
+from xyro.plugins.changes.stored_changes import OLDEST
 from xyro.service.node.guard_factory import guard_of
 from xyro.wire.errors import InputError
 from xyro.wire.ids import HOME
@@ -206,7 +207,7 @@ class SinkDelivery:
                 return ChangeStream(source, await source.position(self.row.cursor), self._where)
         except InputError as error:
             _log.error("sink %s: %s; it begins anew with the oldest change", self.table.name, error)
-        oldest = [await source.find(partition, 0.0) for partition in range(source.partitions)]
+        oldest = [await source.find(partition, OLDEST) for partition in range(source.partitions)]
         stream = ChangeStream(source, oldest, self._where)
         await self._store(cursor=stream.cursor, **self._target.place())
         return stream
@@ -361,7 +362,10 @@ def target_of(table: SinkTable, services: Services) -> SinkTarget:
                 table.name,
                 MAKE,
             )
-        return WebhookTarget(table.name, table.url, table.secret, services.post, services.clock.time)
+        from xyro.plugins.changes.webhook_client import WebhookClient, check_webhook
+
+        check_webhook(table, services.settings.fetch)
+        return WebhookTarget(table.name, table.url, table.secret, WebhookClient(services), services.clock.time)
     if table.url:
         from xyro.plugins.changes.broker_targets import broker_target
 

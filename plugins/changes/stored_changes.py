@@ -5,6 +5,7 @@ Its numbers have no holes: what is stored is `first` ... `last`, each with the e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +13,12 @@ from typing import Any
 from xyro.metadata import rows
 from xyro.metadata.store import Pairs
 from xyro.plugins.changes.change_rows import ChangeRow, unpack_change
-from xyro.plugins.changes.cursors import BEGIN, Lineage, Position, lineage_at, meeting_point
+from xyro.plugins.changes.cursors import UNREAD, Lineage, Position, lineage_at, meeting_point
 
 KEY = "changes"
 """of the state that is kept with the frontier's (hooks.stored)"""
+OLDEST = -math.inf
+"""the time of the oldest change that is stored"""
 Scan = Callable[[bytes, bytes], Pairs]
 Get = Callable[[bytes], bytes | None]
 Stale = Callable[[ChangeRow], float | None]
@@ -52,7 +55,7 @@ class StreamState:
 
     def epoch_of(self, number: int) -> int:
         """The epoch of a change."""
-        return lineage_at(self.lineage, number)[-1][0]
+        return (lineage_at(self.lineage, number) or self.lineage[:1])[-1][0]  # of damaged data the first is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,7 @@ def read_stretch(scan: Scan, state: StreamState, position: Position, size: int, 
     """
     number = meeting_point(position, state.lineage)
     gap = None
-    if number == BEGIN:
-        number = state.first - 1
-    elif number + 1 < state.first:
+    if number + 1 < state.first:
         gap = (number + 1, state.first - 1, state.epoch_of(number + 1), state.epoch_of(state.first - 1))
         number = state.first - 1
     found: list[tuple[int, bytes, float | None]] = []
@@ -107,7 +108,8 @@ def read_stretch(scan: Scan, state: StreamState, position: Position, size: int, 
 
 
 def find_position(get: Get, state: StreamState, time: float) -> Position:
-    """The position before the first stored change of a time or later: times rise with the numbers."""
+    """The position before the first change of a time or later: times rise with the numbers. Where changes that were
+    dropped may be of that time or later, it is before them; OLDEST: before those that are stored."""
     low, high = state.first, state.last + 1
     while low < high:
         middle = (low + high) // 2
@@ -116,4 +118,6 @@ def find_position(get: Get, state: StreamState, time: float) -> Position:
             high = middle
         else:
             low = middle + 1
+    if low == state.first > 1 and OLDEST < time <= state.time:
+        return UNREAD
     return Position(low - 1, lineage_at(state.lineage, low - 1))

@@ -35,7 +35,7 @@ def find_running(directory: Path, wait: float | None = None) -> Remote | None:
     after that time."""
     from xyro.service.node.run_file import Remote
 
-    if (remote := Remote.find(directory)) is not None or not _pause(directory, wait, announced=False):
+    if (remote := Remote.find(directory)) is not None or not _pause(directory, wait):
         return remote
     return _awaited(directory, wait, lambda: Remote.find(directory))
 
@@ -64,9 +64,8 @@ def _awaited(directory: Path, wait: float | None, find: Callable[[], Remote | No
 
     clock = SystemClock()
     deadline = clock.monotonic() + (STARTS if wait is None else wait)
-    announced = False
     while clock.monotonic() < deadline:
-        announced = _pause(directory, wait, announced) or announced
+        _pause(directory, wait)
         threading.Event().wait(TICK)
         if (remote := find()) is not None:
             return remote
@@ -81,10 +80,13 @@ def _awaited(directory: Path, wait: float | None, find: Callable[[], Remote | No
     return None
 
 
-def _pause(directory: Path, wait: float | None, announced: bool) -> bool:
-    """Tell whether there is something to wait for, and say so once."""
+def _pause(directory: Path, wait: float | None) -> bool:
+    """Tell whether there is something to wait for. A command says so once, however often it looks."""
     starting = _is_open(directory)
-    if starting and not announced:
+    context = click.get_current_context(silent=True)
+    announced = set[Path]() if context is None else context.meta.setdefault(__name__, set())
+    if starting and directory not in announced:
+        announced.add(directory)
         tell(f"{directory}: the process that works on it is starting", err=True)
     return starting or bool(wait)
 

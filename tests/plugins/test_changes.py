@@ -16,7 +16,7 @@ from xyro.configs.load import load
 from xyro.metadata.rows import CHANGE, META
 from xyro.metadata.store import Store
 from xyro.plugins.changes.change_filter import change_filter
-from xyro.plugins.changes.change_log import ChangeLog
+from xyro.plugins.changes.change_log import ChangeLog, new_epoch
 from xyro.plugins.changes.change_stream import ChangeSource, ChangeStream
 from xyro.plugins.changes.cursors import Position, decode_cursor, encode_cursor, lineage_at, meeting_point
 from xyro.plugins.changes.stored_changes import KEY, StreamState
@@ -179,14 +179,37 @@ def test_beyond_the_bound_the_oldest_go_and_a_late_reader_is_told_which():
     for number in range(1, 700):
         visit(c, url(number % 40), signature=signature(1000 + number))
     state = c.frontier.hooks.extension(ChangeLog).state
-    lines = read(c)
+    gap, *lines = read(c)
     stored = [value for _, value in c.frontier.partition.scan(b"n")]
+    assert gap == {**gap, "change": "gap", "first": 1, "last": state.first - 1, "count": state.first - 1}
     assert state.size == sum(len(value) + 9 for value in stored) <= 65_536 + 400
     assert lines[0]["number"] == state.first > 100 and len(lines) == len(stored) == state.last - state.first + 1
     late = read(c, since=early)
     assert late[0] == {**late[0], "change": "gap", "first": 2, "last": state.first - 1, "count": state.first - 2}
     assert late[1:] == lines
     assert read(c, since=late[0]["cursor"]) == lines, "the gap itself has a cursor"
+
+
+def test_a_time_from_which_changes_were_dropped_begins_with_a_gap():
+    """Whoever asks for a time that is all stored, or for none of the past, is told of no gap."""
+    c = crawl(**{"changes.bytes": 65_536})
+    for number in range(700):
+        visit(c, url(number % 40), signature=signature(1000 + number))
+    state = c.frontier.hooks.extension(ChangeLog).state
+    gap, oldest, *rest = read(c)
+    for since in ("2020-01-01", oldest["time"]):
+        assert read(c, since=since) == [gap, oldest, *rest]
+        assert read(c, since=since, where="change = 'moved'") == [gap]
+    assert state.first > 1 and gap["last"] == state.first - 1
+    later = next(line for line in rest if line["time"] > oldest["time"])
+    assert read(c, since=later["time"])[0] == later and read(c, since="now") == []
+
+
+def test_epochs_rise_and_two_of_one_second_differ():
+    first, second = (new_epoch(1_795_412_832, 1_790_000_000) for _ in range(2))
+    assert first != second and min(first, second) > 1_795_412_832 and max(first, second) < 2**53
+    for last in (first, second):
+        assert new_epoch(1_795_412_832, last) > last and new_epoch(5, last) > last, "also where the clock is behind"
 
 
 def test_reads_that_were_not_recorded_are_told(tmp_path):
@@ -261,6 +284,10 @@ def test_what_was_saved_of_damaged_data_tells_what_it_lacks(tmp_path, lost, stat
     e = Crawl.on_disk(tmp_path / "e", settings=chosen, refreshing=True, now=1.8e9)
     visit(e, url(20))
     there = read(e)
+    if there[0]["change"] == "gap":
+        gap = there.pop(0)
+        assert gap["last"] == there[0]["number"] - 1
+    assert there[0]["number"] == 1 or gap["first"] == 1, "what is gone is told from the beginning, too"
     numbers = [line["number"] for line in there]
     assert numbers == list(range(numbers[0], numbers[-1] + 1)) and there[-1]["url"] == url(20)
     there = [line for line in there if line["change"] != "unrecorded"]  # without its state it cannot know
@@ -328,6 +355,11 @@ LINE = {"change": "changed", "url": "https://a.example/x", "host": "a.example", 
         ("location = 'x'", False),
         ("location != 'x'", True),
         ("number >= -1", True),
+        ("importance > 1e3", False),
+        ("importance > 2.5e-1 and importance < 1E+1", True),
+        ("location = null", True),
+        ("location != null or host = null", False),
+        ("text_changed = null and not (status = null)", True),
     ],
 )
 def test_conditions(text, fits):
@@ -348,6 +380,7 @@ def test_escapes_of_urls_are_no_wildcards():
     "text",
     ["importance", "importance >", "importance > 'a'", "host = 3", "nothing = 1", "(importance > 2", "importance > 2 2",
      "importance > 2 and", "importance like 2", "; drop", "__class__ = 1", "not" * 50 + " a = 1", "(" * 99, '"x" = "x"',
+     "importance > 1e", "location > null", "url like null", "host = 'a' null",
      "importance > 2" + " and importance > 2" * 500],
 )  # fmt: skip
 def test_what_is_no_condition_is_refused_with_the_place(text):
@@ -355,7 +388,7 @@ def test_what_is_no_condition_is_refused_with_the_place(text):
         change_filter(text)
 
 
-@given(st.text(alphabet="importancehost =<>!()'\"and or not0123456789._*", max_size=60))
+@given(st.text(alphabet="importancehost =<>!()'\"and or not null0123456789._*eE", max_size=60))
 def test_no_condition_does_anything_but_work_or_be_refused(text):
     try:
         condition = change_filter(text)

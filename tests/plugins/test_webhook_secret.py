@@ -55,7 +55,7 @@ def test_plain_words_are_verified_as_data_md_says_and_the_log_warns_that_librari
     assert sent["webhook-signature"] == expected
     with pytest.raises(WebhookVerificationError):
         Webhook("any words, 12").verify(BODY, headers("any words, 12"))
-    services = SimpleNamespace(post=None, clock=SystemClock())
+    services = SimpleNamespace(settings=load(), clock=SystemClock(), followed=[])
     with caplog.at_level(logging.WARNING):
         target_of(SinkTable(name="hook", url="http://127.0.0.1:9/", secret="any words"), services)
         assert "plain words" in caplog.text and "any words" not in caplog.text

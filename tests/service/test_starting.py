@@ -73,6 +73,28 @@ def test_one_that_never_gets_there_is_not_waited_for_without_end(tmp_path):
         store.close()
 
 
+def test_a_follower_says_once_that_a_crawl_starts(tmp_path):
+    """However often it looks, and the crawl comes and goes."""
+    data = tmp_path / "data"
+    assert process("crawl", URL, *LOOPBACK, "--data", data, "--changes", "--max-seconds", "1").returncode == 4
+    errors = tmp_path / "errors"
+    with errors.open("w") as out:
+        words = [*XYRO, "changes", "--follow", "--data", str(data)]
+        follower = subprocess.Popen(words, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=out)
+    try:
+        with announced(data):
+            until(lambda: "is starting" in errors.read_text())
+        for _ in range(3):
+            threading.Event().wait(0.5)
+            with announced(data):
+                threading.Event().wait(0.5)
+        assert follower.poll() is None
+    finally:
+        follower.terminate()
+        follower.wait(30)
+    assert errors.read_text() == f"{data}: the process that works on it is starting\n"
+
+
 def test_with_wait_one_that_is_yet_to_be_started_is_found(tmp_path):
     data = tmp_path / "data"
     done = xyro("submit", URL, "--data", data, "--wait", "0.2")
