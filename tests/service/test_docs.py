@@ -287,7 +287,7 @@ def test_the_service_file_starts_stops_and_reloads_what_there_is():
     assert Path(program).name == "xyro" and given["data"] and given["config"] and not left
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID" and service["KillSignal"] == "SIGTERM"
     assert {service["StandardOutput"], service["StandardError"]} == {"journal"}, "the platform rotates the log"
-    assert service["RestartPreventExitStatus"] == "2", "bad input stays bad"
+    assert service["RestartPreventExitStatus"] == "1 2", "bad input stays bad, and a refused seed refused"
 
 
 def test_variables_are_settings():
