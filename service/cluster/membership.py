@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from xyro.configs.schema import Settings
 from xyro.metadata.directories import create_directory
 from xyro.metadata.partition import create, new_seed
 from xyro.metadata.recovery import open_partition
@@ -45,7 +46,6 @@ from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
 
 if TYPE_CHECKING:
-    from xyro.configs.schema import Settings
     from xyro.guard import Guard
     from xyro.service.node.network import NodeNetwork
     from xyro.service.node.node import Node
@@ -79,6 +79,25 @@ class ClusterMembership:
         self._running: list[asyncio.Task[None]] = []
 
     # -- before the loop -----------------------------------------------------------------------------------------
+
+    def adapt(self, directory: Path, settings: Settings) -> Settings:
+        """The settings with those of the cluster in place of defaults, for a directory that is new to it: what people
+        have changed for all nodes (`xyro cluster set`) need not be told to each new one."""
+        if NodeFile.read(directory) is not None or epochs(directory):
+            return settings
+        return asyncio.run(self._adapted(settings))
+
+    async def _adapted(self, settings: Settings) -> Settings:
+        link = await self._reach()
+        try:
+            placement = await (await self._open_bucket(link)).read()
+        finally:
+            await link.close()
+        if placement is None:
+            return settings
+        ours, defaults = crawl_file.agreed(settings), crawl_file.agreed(Settings())
+        unsaid = {key: value for key, value in placement.settings.items() if ours.get(key) == defaults.get(key)}
+        return crawl_file.with_agreed(settings, unsaid)
 
     def open(self, directory: Path, settings: Settings, partitions: int | None) -> DataDir:
         """Found or join the cluster, and open the partitions that are this node's."""

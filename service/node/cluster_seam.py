@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 class Membership(Protocol):
     """A process's part in a cluster, over its life: the life cycle calls these in their order."""
 
+    def adapt(self, directory: Path, settings: Settings) -> Settings:
+        """The settings with those of the cluster in place of defaults, for a directory that is new to it."""
+
     def open(self, directory: Path, settings: Settings, partitions: int | None) -> DataDir:
         """Found or join the cluster, and open the partitions that are this node's. Before the event loop runs.
 

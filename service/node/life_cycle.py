@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from xyro.configs.schema import Settings
 from xyro.guard import Guard
@@ -90,6 +91,8 @@ def run(job: Job) -> Ended:
     """Until the crawl ends or somebody stops it. InputError: nothing was changed; MachineError: the disk failed."""
     import uvloop
 
+    if job.membership is not None:
+        job = replace(job, settings=job.membership.adapt(job.data, job.settings))
     settings = job.settings
     if not job.data.exists() and not job.seeds and not job.bounds.forever:
         raise InputError(f"{job.data}: nothing to resume there; give a seed URL to begin a crawl")

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from tests.service.cluster_rig import ServerLog, alone, running_cluster
-from tests.service.face import xyro
+from tests.service.face import started, xyro
 from xyro.lab.child import running
 
 
@@ -156,3 +156,7 @@ def test_settings_that_all_nodes_share_change_on_all_of_them_at_once(tmp_path):
         again = xyro("serve", "--join", cluster.broker.url, "--data", tmp_path / "n3", *options)
         assert again.returncode == 2 and "politeness.delay is 0.1 here and 0.4 there" in again.stderr
         assert "max_depth = 50" in (cluster.data(1) / "crawl.toml").read_text()
+        new = ("serve", "--join", cluster.broker.url, *options[:4], "--delay", "0.4")  # of the depth it says nothing
+        with started(*new, data=tmp_path / "n4"):
+            cluster.until(lambda: len(status(cluster)["nodes"]) == 3, "a third node joins")
+        assert "max_depth = 50" in (tmp_path / "n4" / "crawl.toml").read_text()

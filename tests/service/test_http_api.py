@@ -226,7 +226,7 @@ BAD = [
     ("GET", "/submit", None, 405, "Not Allowed"),
     ("DELETE", "/export/pages", None, 405, "Not Allowed"),
     ("GET", "/export/secrets", None, 400, "pages, documents, histories, links, hosts; contents of pages"),
-    ("GET", "/export/..%2f..%2fetc%2fpasswd", None, 400, "pages, documents, histories, links, hosts; contents of pages"),
+    ("GET", "/export/..%2f..%2fetc%2fpasswd", None, 400, "pages, documents, histories, links, hosts"),
     ("GET", "/top?n=many", None, 400, "whole number"),
     ("GET", "/top?n=-1", None, 400, "whole number"),
     ("GET", "/top?n=%C2%B2", None, 400, "whole number"),
