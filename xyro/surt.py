@@ -49,13 +49,13 @@ def surt(url: str) -> str:
 
 
 def _path(path: str) -> str:
-    kept: list[str] = []
+    steps: list[str] = []
     for part in _unescaped(path).split("/")[1:]:
-        if part == ".." and kept:
-            kept.pop()
+        if part == ".." and steps:
+            steps.pop()
         elif part != ".":
-            kept.append(part)
-    path = "/" + "/".join([*filter(None, kept[:-1]), *kept[-1:]])
+            steps.append(part)
+    path = "/" + "/".join([*filter(None, steps[:-1]), *steps[-1:]])
     path = _escaped(path).lower()
     if ".aspx" in path:
         for session in _PATH_SESSIONS:

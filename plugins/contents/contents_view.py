@@ -210,8 +210,8 @@ class ContentsView:
         found = list(self._rows(query, (since, least)))
         answers = {file for (file,) in self._rows("SELECT DISTINCT file FROM records", ())}
         others = (path for path in self._directory.glob("*.warc.gz") if path.name not in answers)
-        sizes = ((path.name, path.stat()) for path in others)
-        found += [(name, 0, at.st_size, at.st_mtime, at.st_mtime, 0.0) for name, at in sizes if at.st_mtime >= since]
+        facts = ((path.name, path.stat()) for path in others)
+        found += [(name, 0, it.st_size, it.st_mtime, it.st_mtime, 0.0) for name, it in facts if it.st_mtime >= since]
         keys: dict[str, Callable[[Any], Any]] = {"importance": lambda row: -row[5], "date": lambda row: row[3]}
         for file, count, size, first, last, importance in sorted(found, key=keys.get(by, lambda row: row[0])):
             yield {
