@@ -5,6 +5,7 @@
     quota_pool.py       the reads of the whole run, which the home partition grants from
     read_gate.py        no read begins after the time of a run
     run_end.py          is the run over? Decided from two equal rounds of counts
+    bound_report.py     the bounds that hold, for `xyro status`
     routes.py           begin a run, and a round of counts, through the interface of any node
 
 A read is charged when its order is made, in the commit group that makes it, and comes back when the web did not answer

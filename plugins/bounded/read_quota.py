@@ -51,6 +51,7 @@ class ReadQuota:
         if state := hooks.stored.get(KEY):
             self._load(state)
         hooks.keep(KEY, self.dump)
+        hooks.status[KEY] = self.figures
         hooks.limits.append(self.room)
         hooks.alarms.append(lambda: self._again)
         hooks.settled.append(self._settled)
@@ -172,6 +173,18 @@ class ReadQuota:
             self._asks, self._again = False, math.inf
         elif self._asks:
             self._dry, self._again = True, self._frontier.now + LATEST
+
+    # -- figures -------------------------------------------------------------------------------------------------
+
+    def figures(self, now: float) -> dict[str, Any]:
+        """The bounds that hold, and how far they are used, for `status`; empty where none do."""
+        if not self.run:
+            return {}
+        out_of_reads = bool(self.pages) and self._asks and self._dry and self.room(now) <= 0
+        return {
+            "bounds": {"run": self.run, "pages": self.pages, "refresh": self._refresh},
+            "reads": {"charged": self._charged, "out_of_time": now >= self.until, "out_of_reads": out_of_reads},
+        }
 
     # -- counts --------------------------------------------------------------------------------------------------
 

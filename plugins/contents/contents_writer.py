@@ -256,7 +256,6 @@ class ContentsWriter:
             figures = {"failure": str(error)}
         paused = self._failure or self._notes.failure
         return {**figures, "paused": paused, "unindexed": self._notes.lost, "surplus": self._surplus,
-                "textless": self._services.textless,
                 "reads_wait": bool(paused) and self._services.settings.keep.full == "wait"}  # fmt: skip
 
     # In the thread that writes commit groups

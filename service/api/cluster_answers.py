@@ -2,24 +2,30 @@
 
 A request with `part=1` is one of these questions between nodes, and is answered for this node's partitions alone
 (http_api.py). `mean` in it is the importance of a mean page of the whole crawl, by which importances are shown.
+
+Where a node does not answer, rankings, sums and tables fail (MachineError with its name). What is about single pages or
+hosts comes of those that answer: a status and an explanation have the field `missing`, sentences about the others; rows
+end, where the request says `partial=1`, with one that has `missing` alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 from aiohttp import ClientError, ClientSession, web
 
+from xyro.plugins.dashboard.page_failures import merged_failures
 from xyro.plugins.warehouse.documents_view import is_page_id
 from xyro.service.cluster.cluster_remote import ask_subject, exchange, reason_of
-from xyro.service.cluster.gathering import Cuts, Gathering, listed, merged_status
+from xyro.service.cluster.gathering import Cuts, Gathered, Gathering, listed, merged_status
 from xyro.service.cluster.transport import ClusterBus
 from xyro.service.views.audit import PartitionAudit, combined_audit
+from xyro.service.views.limits import limits
 from xyro.service.views.site_ranking import ranked_sites
 from xyro.service.views.views import NO_SITE
 from xyro.wire.clock import Clock
@@ -52,7 +58,8 @@ class ClusterAnswers:
 
     async def status(self) -> dict[str, Any]:
         """The status of all nodes together."""
-        return merged_status(await self._gathering.ask("/status?part=1"))
+        merged = merged_status(await self._gathering.ask("/status?part=1"))
+        return merged | {"limits": limits(merged)}
 
     async def audit(self) -> dict[str, Any]:
         """The audit of all partitions, of one cut."""
@@ -89,10 +96,35 @@ class ClusterAnswers:
 
     async def mean(self) -> float:
         """Importance of a mean page of the whole crawl. MachineError: somebody did not answer."""
-        answers = await self.parts_of("/mass?part=1")
-        pages = sum(answer["known"] for answer in answers)
-        total = sum(answer["importance"] for answer in answers)
-        return total / pages if pages and total > 0 else 1.0
+        mean, there = await self._known_mean()
+        if there.missing:
+            raise MachineError("; ".join(there.missing))
+        return mean
+
+    async def _known_mean(self) -> tuple[float, Gathered]:
+        """The same of the nodes that answer; and which these are."""
+        there = await self._gathering.ask("/mass?part=1")
+        pages = sum(answer["known"] for answer in there.answers.values())
+        total = sum(answer["importance"] for answer in there.answers.values())
+        return total / pages if pages and total > 0 else 1.0, there
+
+    async def why(self, url: str) -> dict[str, Any]:
+        """Explain a URL, by the node that has its host; `missing`: what the others did not say. MachineError: that node
+        does not answer."""
+        mean, there = await self._known_mean()
+        explanation: dict[str, Any] = await self.of_owner(url, "/why", {"url": url, "mean": mean})
+        if not there.missing:
+            return explanation
+        absences = [f"{absence[0].upper()}{absence[1:]}: importance is told beside a mean page of the others."
+                    for absence in there.missing]  # fmt: skip
+        return {**explanation, "missing": there.missing, "because": [*explanation["because"], *absences]}
+
+    async def failures(self, partial: bool) -> list[dict[str, Any]]:
+        """Failures by class, of all nodes. partial: as in the head of this file; else MachineError."""
+        gathered = await self._gathering.ask("/errors?part=1")
+        if gathered.missing and not partial:
+            raise MachineError("; ".join(gathered.missing))
+        return [*merged_failures(gathered.answers.values()), *_absent(gathered.missing)]
 
     async def top(self, count: int, by: str) -> list[dict[str, Any]]:
         """The best of all nodes. MachineError: somebody did not answer."""
@@ -133,31 +165,37 @@ class ClusterAnswers:
         """The answers of all nodes to a request, one node after the other, each of one commit boundary of that node.
 
         MachineError: somebody does not answer, or went away meanwhile."""
-        path = f"{request.path}?{urlencode({**request.query, 'part': 1, 'mean': await self.mean()})}"
+        mean = await self.mean()
         for node in self._gathering.owners:
-            try:
-                async for part in self._parts(node, path):
-                    yield part
-            except (OSError, ClientError, MachineError) as error:
-                raise MachineError(f"node {node}: {error or type(error).__name__}") from error
+            async for part in self._parts(node, request, mean):
+                yield part
 
     async def hosts(self, request: web.Request) -> AsyncIterator[bytes]:
-        """Rows of hosts of all nodes, with what the links of all nodes say of them as sites.
+        """Rows of hosts of all nodes, with what the links of all nodes say of them as sites; with `partial=1` of those
+        that answer.
 
         InputError, MachineError: as `streamed`."""
+        mean, there = await self._known_mean()
+        if there.missing and request.query.get("partial") != "1":
+            raise MachineError("; ".join(there.missing))
         try:
-            parts = await self.parts_of(f"/top?{urlencode({'part': 1, 'by': 'site', 'mean': await self.mean()})}")
-            ranking = await asyncio.to_thread(ranked_sites, [part for found in parts for part in found])
+            path = f"/top?{urlencode({'part': 1, 'by': 'site', 'mean': mean})}"
+            sites = await self._gathering.ask(path, nodes=list(there.answers))
+            ranking = await asyncio.to_thread(
+                ranked_sites, [part for found in sites.answers.values() for part in found]
+            )
         except InputError:  # no links are kept
             ranking = None
-        async for rows in self._rows(request):
-            for row in rows:
-                row.update(NO_SITE if ranking is None else ranking.row_by_name(row["host"]))
-            yield _json_lines(rows)
+        for node in there.answers:
+            async for rows in _rows(self._parts(node, request, mean)):
+                for row in rows:
+                    row.update(NO_SITE if ranking is None else ranking.row_by_name(row["host"]))
+                yield _json_lines(rows)
+        yield _json_lines(_absent(there.missing))
 
     async def links(self, request: web.Request) -> AsyncIterator[bytes]:
         """Rows of links of all nodes, with the ids of targets on other nodes. MachineError: as `streamed`."""
-        async for rows in self._rows(request):
+        async for rows in _rows(self.streamed(request)):
             ids = await self._ids({row["target_url"] for row in rows if row["target"] is None})
             for row in rows:
                 if row["target"] is None:
@@ -178,19 +216,16 @@ class ClusterAnswers:
             found.update(zip(asked, gathered.answers[node], strict=True))
         return found
 
-    async def _rows(self, request: web.Request) -> AsyncIterator[list[dict[str, Any]]]:
-        """The JSON lines of `streamed`, some at a time."""
-        rows, rest = list[dict[str, Any]](), b""
-        async for part in self.streamed(request):
-            *lines, rest = (rest + part).split(b"\n")
-            rows += (json.loads(line) for line in lines)
-            while len(rows) >= ROWS_AT_ONCE:
-                yield rows[:ROWS_AT_ONCE]
-                del rows[:ROWS_AT_ONCE]
-        if rows:
-            yield rows
+    async def _parts(self, node: int, request: web.Request, mean: float) -> AsyncIterator[bytes]:
+        """The answer of one node to a request. MachineError: it does not answer, or went away meanwhile."""
+        path = f"{request.path}?{urlencode({**request.query, 'part': 1, 'mean': mean})}"
+        try:
+            async for part in self._answer_of(node, path):
+                yield part
+        except (OSError, ClientError, MachineError) as error:
+            raise MachineError(f"node {node}: {error or type(error).__name__}") from error
 
-    async def _parts(self, node: int, path: str) -> AsyncIterator[bytes]:
+    async def _answer_of(self, node: int, path: str) -> AsyncIterator[bytes]:
         if node == self._bus.number:
             async with self._session.get(self._base + path) as response:
                 async for part in response.content.iter_chunked(1 << 16):
@@ -202,6 +237,24 @@ class ClusterAnswers:
             if status != 200:
                 raise (InputError if status == 400 else MachineError)(reason_of(part, status))
             yield part
+
+
+async def _rows(parts: AsyncIterator[bytes]) -> AsyncIterator[list[dict[str, Any]]]:
+    """The JSON lines of an answer, some at a time."""
+    rows, rest = list[dict[str, Any]](), b""
+    async for part in parts:
+        *lines, rest = (rest + part).split(b"\n")
+        rows += (json.loads(line) for line in lines)
+        while len(rows) >= ROWS_AT_ONCE:
+            yield rows[:ROWS_AT_ONCE]
+            del rows[:ROWS_AT_ONCE]
+    if rows:
+        yield rows
+
+
+def _absent(missing: Sequence[str]) -> list[dict[str, Any]]:
+    """The last row of those that come without some nodes."""
+    return [{"missing": list(missing)}] if missing else []
 
 
 def _json_lines(rows: Iterable[object]) -> bytes:

@@ -7,6 +7,7 @@
                                       histories
     GET  /plan?target=&bandwidth=&policies=   what a bandwidth gives, what a freshness takes
     GET  /errors                      failures by class, with samples
+                                      In a cluster, /errors and /export/hosts take partial=1: cluster_answers.py
     GET  /rank?links=0|1              what `xyro rank` computes from: plugins/rank/routes.py
     GET  /xml/...                     the repository of documents: plugins/warehouse/routes.py
     GET  /changes?since=&where=&follow=0|1    what changed, as JSON lines: plugins/changes/routes.py
@@ -45,7 +46,7 @@ from xyro.plugins.changes.change_histories import PageEvents, gather_histories, 
 from xyro.plugins.changes.routes import change_routes
 from xyro.plugins.contents.kept_texts import kept_texts
 from xyro.plugins.contents.routes import contents_routes
-from xyro.plugins.dashboard.page_failures import failures, merged_failures
+from xyro.plugins.dashboard.page_failures import failures
 from xyro.plugins.dashboard.routes import OPEN_PATHS, DashboardRoutes
 from xyro.plugins.publish.routes import promise_routes
 from xyro.plugins.rank.routes import rank_routes
@@ -67,17 +68,18 @@ from xyro.service.views.audit import PartitionAudit, audit, audit_part
 from xyro.service.views.cash_sources import find_parents, greatest_givers, targets_of
 from xyro.service.views.export import COLUMNS
 from xyro.service.views.forecast import PlanQuestion, report
-from xyro.service.views.limits import limits
 from xyro.service.views.site_ranking import SiteRanking, rank_sites, ranked_sites, site_parts, top_sites
 from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
-from xyro.wire.errors import InputError, XyroError
+from xyro.wire.errors import InputError, MachineError, XyroError
 from xyro.wire.urls import canonical, host_and_port
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
 
 BODY = 4 << 20
+HOLD_SECONDS = 10.0
+"""for the partition of a host to have a person's word on disk"""
 MOST_URLS = 10_000
 AT_ONCE = 500
 """URLs that are looked at and submitted between two turns of the event loop: 20 us each, and as much in the group"""
@@ -94,10 +96,9 @@ EXPORTED = tuple(table for table in COLUMNS if table not in ("texts", "warc"))
 ACTIONS = {"pause": "paused", "resume": "", "block": "blocked"}
 OF_OWNER = ("/xml/versions", "/xml/body")
 """paths that the node answers which has the document's host"""
-MERGED: dict[str, Callable[[web.Request, list[Any]], Awaitable[web.Response]]] = {
-    "/errors": lambda _, parts: http_json.listing(merged_failures(parts)),
-    **dict.fromkeys(("/xml/chosen", "/xml/dtds", "/xml/stats"), merged_documents),
-}
+MERGED: dict[str, Callable[[web.Request, list[Any]], Awaitable[web.Response]]] = dict.fromkeys(
+    ("/xml/chosen", "/xml/dtds", "/xml/stats"), merged_documents
+)
 """paths whose answer is merged from the parts of all nodes"""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("xyro")
@@ -244,9 +245,7 @@ class HttpApi:
         """The fields of an event of the dashboard: of the whole crawl, and how this process does."""
         others = self._cluster
         status = running(self.node, VIEW_EXTENSIONS) if others is None else await others.status()
-        found = limits(status) if others is not None else status["limits"]
-        health = self.health.look()
-        return {"status": {**status, "limits": found}, "health": health, "series": self.node.recent.series()}
+        return {"status": status, "health": self.health.look(), "series": self.node.recent.series()}
 
     async def _prometheus(self, _: web.Request) -> web.Response:
         return self._metrics()
@@ -269,8 +268,7 @@ class HttpApi:
     async def _why(self, request: web.Request) -> web.Response:
         url = canonical(request.query.get("url", ""), fold_slashes=self.node.scope.fold_slashes)
         if (others := self._others(request)) is not None:
-            query = {"url": url, "mean": await others.mean()}
-            return http_json.answer(await others.of_owner(url, "/why", query))
+            return http_json.answer(await others.why(url))
         async with self.node.glance() as views:
             views.mean = mean_of(request, views.mean)
             explanation, targets = why(views, url, self.node.clock.time()), targets_of(views, url)
@@ -305,7 +303,9 @@ class HttpApi:
         settings, kappa = self.node.settings.refresh, part.calibration.by_rates
         return http_json.answer(await asyncio.to_thread(report, part.pages, settings, question, kappa))
 
-    async def _errors(self, _: web.Request) -> web.Response:
+    async def _errors(self, request: web.Request) -> web.Response:
+        if (others := self._others(request)) is not None:
+            return await http_json.listing(await others.failures(request.query.get("partial") == "1"))
         return http_json.answer(await self._long_views.part(failures) or [])
 
     async def _audit(self, request: web.Request) -> web.Response:
@@ -369,7 +369,12 @@ class HttpApi:
             raise InputError("hosts: host is a host[:port] as URLs write it, action is pause, resume or block")
         if (others := self._others(request)) is not None:
             return http_json.answer(await others.of_owner(f"http://{host}/", "/hosts", {}, json.dumps(body).encode()))
-        return http_json.answer({"host": host, "known": await self.node.hold(host, ACTIONS[action])})
+        try:
+            async with asyncio.timeout(HOLD_SECONDS):
+                is_known = await self.node.hold(host, ACTIONS[action])
+        except TimeoutError:
+            raise MachineError(f"{host}: its partition is open nowhere, or stands still: ask again") from None
+        return http_json.answer({"host": host, "known": is_known})
 
     async def _backup(self, request: web.Request) -> web.Response:
         """Back the data directory up as of this commit; the files are written with the rights of this process."""

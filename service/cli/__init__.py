@@ -4,6 +4,7 @@
     options.py             options that several commands share; directory, settings, refusals
     crawl_place.py         the crawl that is meant: --data, or the cluster of --join
     stopped_crawl.py       a crawl that does not run, opened for the commands that show one
+    partial_rows.py        rows of a cluster of which a node does not answer
     running_crawl.py       the process that works on a directory, waited for while it starts
     crawl_commands.py      crawl, serve                view_commands.py      status, top, why, export, audit
     daemon_life_commands.py  stop, log, completion

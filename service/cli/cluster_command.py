@@ -15,6 +15,7 @@ import click
 from xyro.service.cli.crawl_place import place_of
 from xyro.service.cli.options import as_json_too
 from xyro.wire.errors import InputError
+from xyro.wire.text import printable
 
 if TYPE_CHECKING:
     from xyro.service.cluster.broker_link import BrokerLink
@@ -89,14 +90,11 @@ def _run(context: click.Context, work: Callable[[BrokerLink], Awaitable[T]]) -> 
 @click.pass_context
 def show(context: click.Context, as_json: bool) -> None:
     """Show nodes, their partitions, and planned moves."""
-    from xyro.service.cluster.placement import Bucket
+    from xyro.service.cluster.cluster_remote import read_placement
     from xyro.service.cluster.steering import cluster_status
 
     async def look(link: BrokerLink) -> dict[str, Any]:
-        placement = await (await Bucket.open(link)).read()
-        if placement is None:
-            raise InputError(f"{link.url}: no crawl there yet; start one with `xyro serve --join {link.url}`")
-        return await cluster_status(link, placement)
+        return await cluster_status(link, await read_placement(link))
 
     found = _run(context, look)
     click.echo(json.dumps(found) if as_json else _text(found))
@@ -108,9 +106,15 @@ def _text(found: dict[str, Any]) -> str:
     lines = [f"crawl {found['crawl']}, {found['partitions']} partitions"]
     for node in found["nodes"]:
         state = "away" if not node["alive"] else "leaves" if node["draining"] else "here"
-        lines.append(f"node {node['node']} on {node['host']}, {state}: {listed(node['partitions']) or 'no partition'}")
+        partitions = listed(node["partitions"]) or "no partition"
+        lines.append(f"node {node['node']} on {node['host']}, {state}: {partitions}{_process(node)}")
     lines += [f"partition {move['partition']} moves to node {move['to']}" for move in found["moves"]]
     return "\n".join(lines)
+
+
+def _process(node: dict[str, Any]) -> str:
+    """The process that runs as a node, or ran last, and its directory."""
+    return f" (process {node['pid']}, {printable(node['directory'], 1_000)})" if node["pid"] else ""
 
 
 @cluster.command()

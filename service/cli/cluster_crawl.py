@@ -39,27 +39,55 @@ def crawl_cluster(
     remote, clock = place.daemon(), SystemClock()
     run, pages = int(clock.time() * 1000), chosen["max_pages"] or 0
     bounds = {"pages": pages, "seconds": chosen["max_seconds"] or 0, "refresh": bool(chosen["refresh"])}
-    began = clock.monotonic()
+    began, before = clock.monotonic(), remote.get("/status")
     begin_run(remote, run=run, **bounds)
     handed = list(submitted(remote, seeds))
     refused = [each for *_, some in handed for each in some]
     accepted = [url for batch, *_ in handed for url in batch if url not in dict(refused)]
     tell_refused(refused, "not read")
     reason, last = _wait(remote, run, pages, clock)
-    failed = failed_seeds(remote, accepted)
-    report = last.sums() | {
-        "out_of_scope": remote.get("/status")["states"]["out-of-scope"],
-        "seconds": round(clock.monotonic() - began, 3),
-        "ended": reason,
-        "seeds": len(accepted) + len(refused),
-        "failed_seeds": failed,
-        "missing": absences(remote, last.missing),
-    }
+    away = {*last.missing}
+    failed = failed_seeds(remote, [url for url in accepted if _partition(remote, url) not in away])
+    report = (
+        last.sums()
+        | _since(before, remote.get("/status"))
+        | {
+            "seconds": round(clock.monotonic() - began, 3),
+            "ended": reason,
+            "seeds": len(accepted) + len(refused),
+            "failed_seeds": failed,
+            "missing": absences(remote, last.missing),
+        }
+    )
     for absence in report["missing"]:
         tell(absence, err=True)
     best = [] if last.missing else remote.get("/top", n=10, by="read")
     fruitless = FRUITLESS if accepted and len(failed) == len(accepted) else 0
     return report, best, 3 if last.missing else 1 if refused else fruitless
+
+
+def _since(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a closing report that two statuses give, of the nodes that answered. What nodes count since they
+    started is what they counted meanwhile; less, where one was started anew."""
+    cut_short = {
+        kind: more for kind, count in now["cut_short"].items() if (more := count - before["cut_short"].get(kind, 0)) > 0
+    }
+    return {
+        "out_of_scope": now["states"]["out-of-scope"],
+        "unread": now["states"]["unread"],
+        "cut_short": cut_short,
+        "textless": max(now["textless"] - before["textless"], 0),
+    }
+
+
+def _partition(remote: Remote | ClusterRemote, url: str) -> int:
+    """The partition of a URL as a person wrote it; -1: of a node that is asked by its directory."""
+    from xyro.service.cluster.cluster_remote import ClusterRemote
+    from xyro.wire.urls import canonical, host_of, partition_of
+
+    if not isinstance(remote, ClusterRemote):
+        return -1
+    return partition_of(host_of(canonical(url)), remote.placement.partitions)
 
 
 def begin_run(remote: Remote | ClusterRemote, **bounds: Any) -> None:

@@ -12,6 +12,7 @@ import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, directory_of, terminal_width, with_data
+from xyro.service.cli.partial_rows import PartialRows
 from xyro.service.cli.running_crawl import find_running
 from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
@@ -63,18 +64,21 @@ def log_command(place: CrawlPlace, errors: bool, as_json: bool) -> None:
     """List failures by class, with examples (--errors).
 
     They come from stored data, so they include earlier runs. The log itself goes to standard error; a service manager
-    stores it: `journalctl -u xyro`. [log] format = "json" writes it as JSON.
+    stores it: `journalctl -u xyro`. [log] format = "json" writes it as JSON. Exit code 3: a node of the cluster did not
+    answer, and is named; the rows are those of the others.
     """
     if not errors:
         raise InputError("the log goes to standard error (`journalctl -u xyro`); `xyro log --errors` lists failures")
     from xyro.plugins.dashboard.page_failures import failure_lines, failures
 
     if (remote := place.find()) is not None:
-        rows = remote.get("/errors")
+        found = PartialRows(remote.get("/errors", partial=1))
     else:
         with stopped_views(place.directory) as views:
-            rows = failures(views)
+            found = PartialRows(failures(views))
+    rows = list(found)
     click.echo(json.dumps(rows) if as_json else failure_lines(rows, terminal_width()))
+    found.tell_missing()
 
 
 @click.command(short_help="Print the script for completion in a shell.")

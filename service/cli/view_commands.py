@@ -12,6 +12,7 @@ import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, tell, terminal_width
+from xyro.service.cli.partial_rows import PartialRows
 from xyro.service.cli.stopped_crawl import exported, stopped_crawl, stopped_views
 from xyro.wire.errors import InputError
 from xyro.wire.text import printable
@@ -236,17 +237,20 @@ def hosts(place: CrawlPlace, count: int, by: str, as_json: bool) -> None:
     pages of patterns that breed, which get 2 % of the reads in all; credit: new hosts that links of its domain may
     still introduce, and brought: those they did; waiting: links of its pages that wait for either limit; fails:
     failures of the host in a row. A line below says whether the host is paused or blocked, and which [[sites]] entry
-    applies.
+    applies. Exit code 3: a node of the cluster did not answer, and is named; the rows are those of the others.
     """
     from xyro.service.views.host_standing import first_hosts, hosts_table
 
     remote = place.find()
     if remote is not None:
-        rows = first_hosts(remote.lines("/export/hosts"), count, by)
+        found = PartialRows(remote.lines("/export/hosts", partial=1))
+        rows = first_hosts(found, count, by)
     else:
         with stopped_views(place.directory) as views:
-            rows = first_hosts(views.hosts(), count, by)
+            found = PartialRows(views.hosts())
+            rows = first_hosts(found, count, by)
     click.echo(json.dumps(rows) if as_json else hosts_table(rows, terminal_width(), by))
+    found.tell_missing()
 
 
 @click.command()

@@ -1,7 +1,8 @@
 """Asks a cluster what `run_file.Remote` asks one process: the seam of the commands that take --join.
 
-A request goes to one node, whichever takes it first, or to one that is named; it does what a request of its own HTTP
-interface does, and its answer comes back in pieces. One that does not come is an error within seconds.
+A request goes to one node: to one that is named, or to whichever says first that it can answer, so never to one that
+stands still. It does what a request of its own HTTP interface does, and its answer comes back in pieces. One that does
+not come is an error within seconds.
 """
 
 from __future__ import annotations
@@ -30,13 +31,41 @@ PIECE_SECONDS: Final = 600.0
 """until the next piece of its answer came"""
 NOBODY: Final = "503"
 """a broker's answer to what nobody listens to"""
+CRAWLS: Final = "xyro.crawls"
+"""subject on which every node says of which crawl it is"""
+NAME_SECONDS: Final = 2.0
+"""for a node to say so"""
 LOST_SECONDS: Final = 10.0
 """without a sign of life from the node that answers"""
 
 
-def ask_subject(crawl: str, node: int | None) -> str:
-    """Subject of the requests to a node; None: to any."""
-    return f"xyro.{crawl}.ask" if node is None else f"xyro.{crawl}.ask.{node}"
+class Unanswered(MachineError):
+    """Nobody took a request, or who did went away. `begun`: a node had it, and may have done it."""
+
+    def __init__(self, fault: str, begun: bool) -> None:
+        super().__init__(f"{fault}; `xyro cluster status` shows which nodes are there")
+        self.begun = begun
+
+
+def ask_subject(crawl: str, node: int) -> str:
+    """Subject of the requests to a node."""
+    return f"xyro.{crawl}.ask.{node}"
+
+
+def offer_subject(crawl: str) -> str:
+    """Subject on which nodes that can answer a request say their number."""
+    return f"xyro.{crawl}.ask"
+
+
+async def first_node(link: BrokerLink, crawl: str) -> int:
+    """Number of the node that says first that it can answer. Unanswered: none does."""
+    from nats.errors import Error
+
+    try:
+        answer = await link.client.request(offer_subject(crawl), b"", timeout=TAKEN_SECONDS)
+    except (OSError, Error):
+        raise Unanswered("no node takes the request", begun=False) from None
+    return int(answer.data)
 
 
 def packed_request(method: str, path: str, body: bytes) -> bytes:
@@ -73,18 +102,18 @@ def _row(data: bytes, types: tuple[type, ...]) -> Any:
 
 
 async def exchange(
-    link: BrokerLink, subject: str, method: str, path: str, body: bytes = b""
+    link: BrokerLink, subject: str, method: str, path: str, body: bytes = b"", patience: float = TAKEN_SECONDS
 ) -> AsyncGenerator[tuple[int, str, bytes], None]:
     """Ask, and yield (HTTP status, headers as JSON, some of the body) as they come, each piece in its order.
 
-    MachineError: nobody took the request, or the one who did went away.
+    patience: seconds for the node to say that it has the request. Unanswered: it did not, or went away.
     """
     pieces: asyncio.Queue[Msg] = asyncio.Queue()
     inbox = link.client.new_inbox()
     subscription = await link.subscribe(inbox, pieces.put)
     try:
         await link.publish(subject, packed_request(method, path, body), inbox)
-        expected, patience = 0, TAKEN_SECONDS
+        expected = 0
         while True:
             try:
                 async with asyncio.timeout(patience):
@@ -93,7 +122,7 @@ async def exchange(
                     raise TimeoutError
             except TimeoutError:
                 fault = "nobody took the request" if not expected else "the node that answered went away"
-                raise MachineError(f"{fault}; `xyro cluster status` shows which nodes are there") from None
+                raise Unanswered(fault, begun=expected > 0) from None
             patience = LOST_SECONDS
             number, status, headers, data, last = _unpacked_piece(piece.data)
             if number < 0:
@@ -172,15 +201,8 @@ class ClusterRemote:
     def _parts(
         self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
     ) -> Iterator[bytes]:
-        pieces = exchange(self._link, ask_subject(self.placement.crawl, self._node), method, path, body)
         refusal, status = b"", 200
-        while True:
-            try:
-                status, sent, data = self._loop.run_until_complete(anext(pieces))
-            except StopAsyncIteration:
-                break
-            except MachineError as error:
-                raise error if self._node is None else MachineError(f"node {self._node}: {error}") from error
+        for status, sent, data in self._pieces(method, path, body):
             if status != 200:
                 refusal += data
                 continue
@@ -189,6 +211,29 @@ class ClusterRemote:
             yield data
         if status != 200:
             raise (InputError if status == 400 else MachineError)(reason_of(refusal, status))
+
+    def _pieces(self, method: str, path: str, body: bytes) -> Iterator[tuple[int, str, bytes]]:
+        """The pieces of an answer of the node that is meant, or of any: where that one goes away before it has said
+        anything, another one is asked, unless it may have changed something."""
+        crawl = self.placement.crawl
+        for last in (False, True):
+            node, begun = self._node, False
+            if node is None:
+                node = self._loop.run_until_complete(first_node(self._link, crawl))
+            pieces = exchange(self._link, ask_subject(crawl, node), method, path, body)
+            try:
+                while True:
+                    piece = self._loop.run_until_complete(anext(pieces))
+                    begun = True
+                    yield piece
+            except StopAsyncIteration:
+                return
+            except MachineError as error:
+                if self._node is not None:
+                    raise MachineError(f"node {self._node}: {error}") from error
+                undone = isinstance(error, Unanswered) and (method == "GET" or not error.begun)
+                if last or begun or not undone:
+                    raise
 
 
 def reason_of(body: bytes, status: int) -> str:
@@ -206,22 +251,50 @@ def _with_query(path: str, query: dict[str, object]) -> str:
 async def _found(url: str, ca: Path | None) -> tuple[BrokerLink, Placement]:
     link = await BrokerLink.open(url, ca, "xyro command")
     try:
-        placement = await (await Bucket.open(link)).read()
+        return link, await read_placement(link)
     except BaseException:
         await link.close()
         raise
-    if placement is None:
-        await link.close()
-        raise InputError(f"{link.url}: no crawl there yet; start one with `xyro serve --join {url}`")
-    return link, placement
+
+
+async def read_placement(link: BrokerLink) -> Placement:
+    """The placement of the crawl of a broker. InputError: there is none yet; MachineError: the broker has lost it."""
+    placement = await (await Bucket.open(link)).read()
+    if placement is not None:
+        return placement
+    if crawl := await running_crawl(link):
+        raise MachineError(lost_bucket(link, crawl))
+    raise InputError(
+        f"{link.url}: no crawl there yet; start one with `xyro serve --join`, or the nodes of one that "
+        "the broker has lost"
+    )
+
+
+async def running_crawl(link: BrokerLink) -> str:
+    """Name of a crawl whose nodes run, whether the broker's bucket has it or not; empty: no node answers."""
+    from nats.errors import Error
+
+    try:
+        answer = await link.client.request(CRAWLS, b"", timeout=NAME_SECONDS)
+    except (OSError, Error):
+        return ""
+    return str(answer.data.decode("ascii", "replace"))
+
+
+def lost_bucket(link: BrokerLink, crawl: str) -> str:
+    """The sentence about a crawl that runs, and that its broker does not know."""
+    return (
+        f"{link.url}: nodes of crawl {crawl} run, and the broker has lost which node has which partition: "
+        "`xyro cluster adopt` makes that anew from what the nodes know"
+    )
 
 
 async def gather_answer(
-    link: BrokerLink, crawl: str, node: int, method: str, path: str, body: bytes = b""
+    link: BrokerLink, crawl: str, node: int, method: str, path: str, body: bytes = b"", patience: float = TAKEN_SECONDS
 ) -> tuple[int, bytes]:
-    """The whole answer of one node: HTTP status and body. MachineError: it does not answer."""
+    """The whole answer of one node: HTTP status and body. patience, Unanswered: as `exchange`."""
     status, parts = 0, []
-    async with aclosing(exchange(link, ask_subject(crawl, node), method, path, body)) as pieces:
+    async with aclosing(exchange(link, ask_subject(crawl, node), method, path, body, patience)) as pieces:
         async for status, _, data in pieces:  # noqa: B007
             parts.append(data)
     return status, b"".join(parts)

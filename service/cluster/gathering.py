@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xyro.service.cluster.cluster_remote import gather_answer, reason_of
+from xyro.service.cluster.cluster_remote import TAKEN_SECONDS, Unanswered, gather_answer, reason_of
 from xyro.service.node.long_views import CUT, LongViews
 from xyro.service.views.views import Views
 from xyro.wire.clock import Clock
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from xyro.service.cluster.transport import ClusterBus
 
+LATE_SECONDS, LATE_PATIENCE = 30.0, 1.0
+"""for so long after a node took no request, further ones wait only so long for it"""
 MOST_CUTS = 4
 """results of cuts that wait to be fetched"""
 AskSelf = Callable[[str, str, bytes], Awaitable[tuple[int, bytes]]]
@@ -52,6 +54,8 @@ class Gathering:
         self._bus = bus
         self._ask_self = ask_self
         self._clock = clock
+        self._late: dict[int, float] = {}
+        """nodes that took no request, and when (monotonic)"""
 
     @property
     def owners(self) -> list[int]:
@@ -84,10 +88,22 @@ class Gathering:
         elif not self._bus.link.connected:
             raise MachineError("the broker is away")
         else:
-            status, data = await gather_answer(self._bus.link, self._bus.placement.crawl, node, method, path, body)
+            status, data = await self._ask_other(node, method, path, body)
         if status != 200:
             raise (InputError if status == 400 else MachineError)(reason_of(data, status))
         return json.loads(data)
+
+    async def _ask_other(self, node: int, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        now = self._clock.monotonic()
+        late = now - self._late.get(node, -LATE_SECONDS) < LATE_SECONDS
+        patience = LATE_PATIENCE if late else TAKEN_SECONDS
+        try:
+            found = await gather_answer(self._bus.link, self._bus.placement.crawl, node, method, path, body, patience)
+        except Unanswered:
+            self._late[node] = self._clock.monotonic()
+            raise
+        self._late.pop(node, None)
+        return found
 
     def _absence(self, node: int, reason: str) -> str:
         owned = sorted(self._bus.placement.owned(node))
@@ -194,7 +210,7 @@ SUMS = (
     *("known", "reads", "hosts", "doubted_hosts", "partitions", "waiting_links", "waiting_loads", "versions", "bodies"),
     *("bodies_bytes", "spends", "reads_this_run", "pages_per_second", "in_flight", "leased", "robots_reads", "bytes"),
     *("stale_reports", "states", "held_hosts", "challenged_hosts", "documents", "validity", "queue", "errors"),
-    *("refresh_per_second", "missed_changes", "freshness_evidence"),
+    *("refresh_per_second", "missed_changes", "freshness_evidence", "cut_short", "textless", "bounded_reads"),
 )
 """fields of a status that are added up, of objects each field"""
 MAXIMA = ("seconds", "max_rss_mib", "turnovers")

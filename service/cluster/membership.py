@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import platform
 import secrets
 import socket
@@ -25,6 +26,7 @@ from xyro.metadata.directories import create_directory
 from xyro.metadata.partition import create, new_seed
 from xyro.metadata.recovery import open_partition
 from xyro.service.cluster.broker_link import PORT, BrokerLink
+from xyro.service.cluster.cluster_remote import lost_bucket, running_crawl
 from xyro.service.cluster.mover import Stage
 from xyro.service.cluster.node_answers import NodeAnswers
 from xyro.service.cluster.node_watch import NodeWatch, changed_subject, is_alive
@@ -112,6 +114,8 @@ class ClusterMembership:
             placement = await bucket.read()
             created = own is None and not epochs(directory)
             if placement is None:
+                if own is None:
+                    await _refuse_second_crawl(link, bucket)
                 count = partitions or (settings.crawl.partitions if settings.crawl.partitions > 1 else None)
                 placement = await self._found(bucket, directory, own, count, agreed)
             placement = await self._enter(link, bucket, directory, placement, agreed, partitions)
@@ -119,6 +123,10 @@ class ClusterMembership:
             return DataDir.open_some(directory, self._ours(directory, placement), placement.partitions, created)
         finally:
             await link.close()
+
+    def _member(self, identity: str, directory: Path) -> Member:
+        place = str(directory.absolute())
+        return Member(identity, self.instance, platform.node(), pid=os.getpid(), directory=place)
 
     async def _reach(self) -> BrokerLink:
         """The broker, however long it is away."""
@@ -149,15 +157,15 @@ class ClusterMembership:
         there = epochs(directory)
         if own is not None and any(there.values()):
             raise MachineError(
-                f"{directory}: is a node of crawl {own.crawl}, of which the broker knows nothing: "
-                "`xyro cluster adopt` makes its bucket anew from the nodes' directories"
+                f"{directory}: is a node of crawl {own.crawl}, of which the broker knows nothing: while other nodes "
+                "of it run, `xyro cluster adopt` makes its bucket anew; then start this one"
             )
         if there:
             seed, count = _whole_crawl(directory, there, count)
         else:
             seed, count = new_seed(), count or PARTITIONS
         file = NodeFile(own.crawl if own else secrets.token_hex(4), seed, count, own.identity if own else _identity())
-        member = Member(file.identity, self.instance, platform.node())
+        member = self._member(file.identity, directory)
         owners = tuple(Owner(1, 1) for _ in range(count))
         fresh = Placement(file.crawl, seed, agreed, owners, {"1": member}, founding=True)
         if there or own:
@@ -211,7 +219,7 @@ class ClusterMembership:
         def enter(now: Placement) -> Placement:
             mine = now.number_of(identity)
             chosen = mine if mine is not None else max(map(int, now.members), default=0) + 1
-            return now.with_member(chosen, Member(identity, self.instance, platform.node()))
+            return now.with_member(chosen, self._member(identity, directory))
 
         entered = await bucket.change(enter)
         self.number = entered.number_of(identity) or 0
@@ -311,6 +319,13 @@ def _make_partitions(directory: Path, placement: Placement) -> None:
             create(folder, number, placement.partitions, placement.seed, {})
         if epoch_of(folder) == 0:
             set_epoch(folder, owner.epoch)
+
+
+async def _refuse_second_crawl(link: BrokerLink, bucket: Bucket) -> None:
+    """MachineError: the bucket is empty because the broker lost it, so no crawl may be founded there."""
+    crawl = await running_crawl(link)
+    if crawl and await bucket.read() is None:
+        raise MachineError(lost_bucket(link, crawl))
 
 
 async def _refuse_twin(link: BrokerLink, crawl: str, number: int, directory: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from xyro.service.cluster.broker_link import BrokerLink
-from xyro.service.cluster.cluster_remote import LOST_SECONDS, ask_subject, packed_piece, unpacked_request
+from xyro.service.cluster.cluster_remote import LOST_SECONDS, ask_subject, offer_subject, packed_piece, unpacked_request
 from xyro.wire.errors import CodecError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class NodeAnswers:
         """Answer from now on."""
         self._session = ClientSession(headers=self._headers, timeout=ClientTimeout(total=None))
         self._subscriptions = [
-            await self._link.subscribe(ask_subject(self._crawl, None), self._take, queue="nodes"),
+            await self._link.subscribe(offer_subject(self._crawl), self._offer),
             await self._link.subscribe(ask_subject(self._crawl, self._node), self._take),
         ]
 
@@ -67,6 +67,10 @@ class NodeAnswers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
+
+    async def _offer(self, received: Msg) -> None:
+        if received.reply and len(self._tasks) < AT_ONCE:
+            await self._link.publish(received.reply, b"%d" % self._node)
 
     async def _take(self, received: Msg) -> None:
         if not received.reply or len(self._tasks) >= AT_ONCE:

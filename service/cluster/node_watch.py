@@ -14,6 +14,7 @@ import msgpack
 
 from xyro.metadata.recovery import open_partition
 from xyro.service.cluster.arrivals import Arrivals
+from xyro.service.cluster.cluster_remote import CRAWLS
 from xyro.service.cluster.mover import Mover, Stage
 from xyro.service.cluster.placement import Bucket, Placement, encoded, epoch_of
 from xyro.service.node.data_dir import folder_of
@@ -86,6 +87,7 @@ class NodeWatch:
         self._subscriptions = [
             await self._link.subscribe(alive_subject(crawl, number), self._live),
             await self._link.subscribe(changed_subject(crawl), self._changed),
+            await self._link.subscribe(CRAWLS, self._name_crawl),
         ]
         self._retell()
 
@@ -96,6 +98,9 @@ class NodeWatch:
     async def _live(self, received: Msg) -> None:
         answer = self._instance, list(self._bus.open.items()), self._followed
         await self._link.publish(received.reply, msgpack.packb(answer))
+
+    async def _name_crawl(self, received: Msg) -> None:
+        await self._link.publish(received.reply, self._bus.placement.crawl.encode())
 
     async def _changed(self, _: Msg) -> None:
         self._bus.outdated.set()

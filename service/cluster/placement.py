@@ -48,6 +48,10 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """name of its machine, for people"""
     draining: bool = False
     """its partitions go to others, and it gets none"""
+    pid: int = 0
+    """number of that process on its machine, for people"""
+    directory: str = ""
+    """its data directory there, for people"""
 
 
 class Owner(msgspec.Struct, frozen=True, array_like=True):

@@ -36,6 +36,8 @@ async def cluster_status(link: BrokerLink, placement: Placement) -> dict[str, An
         {
             "node": number,
             "host": placement.members[str(number)].host,
+            "pid": placement.members[str(number)].pid,
+            "directory": placement.members[str(number)].directory,
             "alive": opened is not None,
             "draining": placement.members[str(number)].draining,
             "partitions": sorted(placement.owned(number)),

@@ -57,6 +57,7 @@ from xyro.wire.ids import local_page, owner_of
 from xyro.wire.log_setup import log_reads
 from xyro.wire.messages import FetchOrder, PageReport, Priority, Submit
 from xyro.wire.questions import FindPart
+from xyro.wire.urls import host_of, partition_of
 
 P = TypeVar("P")
 _log = logging.getLogger("xyro")
@@ -635,13 +636,13 @@ class Node:
         """Pause ('paused'), block ('blocked') or resume ('') a host; False if no page of it is known."""
         if hold:
             self.pool.hold(host)
-        holding = partial(HoldHost, host=host, state=hold)
-        found = await asyncio.gather(*(self.commands.send(q, holding) for q in range(self.data.count)))
+        partition = partition_of(host_of(f"http://{host}/"), self.commands.partitions)
+        is_known: bool = await self.commands.send(partition, partial(HoldHost, host=host, state=hold))
         if hold == "blocked":
             self._take_back(self.pool.drop(host))
         if not hold and host not in self.blackout_switch.shut_hosts:
             self.pool.resume(host)
-        return any(found)
+        return is_known
 
     def _give_back(self, resident: Resident) -> None:
         """Return the orders of a partition whose reads have not begun."""

@@ -38,6 +38,8 @@ def running(node: Node, extensions: Sequence[ViewExtension] = ()) -> dict[str, A
         "robots_reads": node.pool.counters.robots_reads,
         "bytes": node.pool.counters.bytes,
         "errors": dict(node.errors),
+        "cut_short": dict(sorted(node.pool.counters.cut.items())),
+        "textless": node.services.textless,
         "recent_reads": node.recent.reads(node.reads),
         "recent_errors": node.recent.errors(node.errors),
         "work": _work(node),
@@ -75,15 +77,15 @@ def _outlook(node: Node) -> dict[str, Any]:
 def bounds(settings: Settings) -> dict[str, str]:
     """Say what bounds the reads of new pages and those of known ones: `bandwidth` the latter, or both if asked to."""
     refresh = settings.refresh
-    known = [f"bandwidth {refresh.bandwidth}" if refresh.bandwidth else "politeness, gamma"]
+    refreshes = [f"bandwidth {refresh.bandwidth}" if refresh.bandwidth else "politeness, gamma"]
     if refresh.least_chance:
-        known.append(f"least_chance {refresh.least_chance:g}")
+        refreshes.append(f"least_chance {refresh.least_chance:g}")
     if refresh.min_interval:
-        known.append(f"min_interval {span(refresh.min_interval)}")
+        refreshes.append(f"min_interval {span(refresh.min_interval)}")
     covers_all = refresh.bandwidth and refresh.bandwidth_covers == "all"
     return {
         "discovery": f"bandwidth {refresh.bandwidth}, gamma" if covers_all else "politeness, gamma",
-        "refresh": ", ".join(known),
+        "refresh": ", ".join(refreshes),
     }
 
 

@@ -2,7 +2,7 @@
 
 `xyro status` prints it first, and the dashboard shows it on top. Each finding has a kind, one of
 
-    speed      stopped, starting, disk, cpu, connections, politeness, left-alone, bandwidth, queue, sites
+    speed      stopped, starting, bounds, disk, cpu, connections, politeness, left-alone, bandwidth, queue, sites
     wrong      node, disk, contents, clock, sink, reader, proxy, name-server, certificate, challenged, paused, blocked,
                failing, failures, trap, farm, bandwidth
 
@@ -40,6 +40,8 @@ def limits(status: Status) -> dict[str, Any]:
     """{"speed": {"kind", "text"}, "wrong": [{"kind", "text"}, ...]}, of a running or stopped crawl."""
     wrong = [{"kind": kind, "text": text} for kind, text in _wrong(status)]
     kind, text = _speed(status)
+    if status.get("missing"):
+        text = f"Of the others: {text}"
     return {"speed": {"kind": kind, "text": text}, "wrong": wrong}
 
 
@@ -53,6 +55,8 @@ def _speed(status: Status) -> tuple[str, str]:
         return "starting", "It has just started."
     work, queued, reading = status.get("work", {}), sum(status["queue"].values()), status["in_flight"]
     share, connections = work.get("cpu", 0.0), work.get("connections", 1 << 30)
+    if not reading and (reached := _reached_bound(status)):
+        return "bounds", f"A bound of the last `xyro crawl --join` is reached ({reached}): {_UNBOUND}."
     if (contents := status.get("contents", {})).get("reads_wait"):
         return (
             "contents",
@@ -77,11 +81,28 @@ def _speed(status: Status) -> tuple[str, str]:
     return _idle(status)
 
 
+_UNBOUND = "nothing more is read until the next one, or until `xyro cluster unbound`"
+
+
+def _reached_bound(status: Status) -> str:
+    """The bound of a crawl of the cluster (plugins/bounded) that its nodes have reached; "": none."""
+    bounds, counts = status.get("bounded_crawl"), status.get("bounded_reads", {})
+    if not bounds:
+        return ""
+    if counts["out_of_time"]:
+        return "its time is over"
+    if bounds["pages"] and (counts["out_of_reads"] or counts["charged"] >= bounds["pages"]):
+        return f"its {counted(bounds['pages'], 'read')}"
+    return ""
+
+
 def _idle(status: Status) -> tuple[str, str]:
     """Why the queue is empty and nothing is being read."""
     unread = status["states"].get("unread", 0)
     if unread:
         return "left-alone", f"The queue is empty: {counted(unread, 'unread page')} on hosts that are left alone."
+    if (bounds := status.get("bounded_crawl")) and not bounds["refresh"]:
+        return "bounds", f"The last `xyro crawl --join` is complete: {_UNBOUND}."
     bandwidth = status.get("bandwidth", {})
     if bandwidth.get("set"):
         return "bandwidth", f"The bandwidth: [refresh] bandwidth {bandwidth['set']} paces all reads; nothing is unread."
@@ -236,5 +257,8 @@ def _of_plans(status: Status) -> Iterator[tuple[str, str]]:
 
 
 def limit_lines(found: Mapping[str, Any]) -> list[str]:
-    """The findings as lines for people: what limits, then what is wrong."""
-    return [found["speed"]["text"], *(f"! {row['text']}" for row in found["wrong"])]
+    """The findings as lines for people: the nodes that are away, of which nothing else is known; what limits; what is
+    wrong."""
+    away = [f"! {row['text']}" for row in found["wrong"] if row["kind"] == "node"]
+    wrong = [f"! {row['text']}" for row in found["wrong"] if row["kind"] != "node"]
+    return [*away, found["speed"]["text"], *wrong]

@@ -15,13 +15,14 @@ ROOM = 40
 SETTLED = 0.2
 """residual, an L1 distance, up to which importance has settled"""
 QUIET = ("doubted_hosts", "waiting_loads", "versions", "bodies", "bodies_bytes", "mean_size", "mean_depth",
-         "stale_reports")  # fmt: skip
+         "stale_reports", "cut_short", "textless")  # fmt: skip
 """fields of `status` that are shown only where they are not 0"""
 TESTED = 4.0
 """changes that reads were expected to show, from which on they weigh more than what is assumed before any read (DOUBT
 of refresh/calibration.py)"""
 UNSHOWN = ("freshness_low", "freshness_high", "freshness_evidence", "limits", "troubled_hosts", "failed_pages",
-           "breeding", "recent_reads", "recent_errors", "work", "bandwidth", "convergence")  # fmt: skip
+           "breeding", "recent_reads", "recent_errors", "work", "bandwidth", "convergence", "bounded_crawl",
+           "bounded_reads")  # fmt: skip
 """fields of `status` that are told beside others, or in its first lines (service/views/limits.py)"""
 
 

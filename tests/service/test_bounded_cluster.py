@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.service.cluster_rig import ROOT, XYRO, ServerLog, running_cluster
-from tests.service.face import ENVIRONMENT, process
+from tests.service.face import ENVIRONMENT, process, xyro
 from xyro.lab.child import running
 
 HOSTS = 12
@@ -39,6 +39,13 @@ def crawled(cluster, *words):
     return json.loads(done.stdout)
 
 
+def shown(cluster):
+    """The first lines of `xyro status`, with one space between words."""
+    done = xyro("status", "--join", cluster.broker.url)
+    assert done.returncode == 0, done.stderr
+    return " ".join(done.stdout.partition("\n\n")[0].split())
+
+
 def requests(log):
     """Requests for pages so far, and the moment of the last one (wall clock)."""
     time.sleep(WRITTEN)
@@ -53,6 +60,12 @@ def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, 
         log = ServerLog(log_path, WRITTEN)
         first = crawled(cluster, web.entry, "--max-pages", "100")
         assert (first["ended"], first["pages_read"], requests(log)[0]) == ("max-pages", 100, 100)
+        assert first["unread"] and first["cut_short"] == {} and first["textless"] == 0
+        bound = (
+            "A bound of the last `xyro crawl --join` is reached (its 100 reads): nothing more is read until the next"
+        )
+        cluster.until(lambda: bound in shown(cluster), "status names the bound")
+        assert "or until `xyro cluster unbound`" in shown(cluster)
 
         timed = crawled(cluster, "--max-seconds", "1.5")
         read, _ = requests(log)
@@ -62,6 +75,11 @@ def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, 
         ended = time.time()
         read, latest = requests(log)
         assert rest["ended"] == "complete" and read == rest["reads_total"]
+        assert shown(cluster).startswith("The last `xyro crawl --join` is complete: nothing more is read until")
+        told = process("crawl", "--join", cluster.broker.url)
+        assert told.returncode == 0 and "0 pages read, " in told.stdout + told.stderr, told.stderr
+        done = xyro("cluster", "unbound", "--join", cluster.broker.url)
+        assert done.returncode == 0 and "xyro crawl --join" not in shown(cluster), done.stderr
         assert timed["pages_read"] and rest["pages_read"]
         assert ended - latest < 40.0  # 2 s are usual; who waits for a node that does not answer takes longer
         status = cluster.get("/status")

@@ -102,6 +102,27 @@ def test_each_incident_has_its_sentence(kind, fields, words):
     assert found["kind"] == kind and words in found["text"]
 
 
+def bounded(charged=0, out_of_time=0, out_of_reads=0):
+    """The fields of a cluster in which `xyro crawl --join --max-pages 60` was the last crawl."""
+    counts = {"charged": charged, "out_of_time": out_of_time, "out_of_reads": out_of_reads}
+    return {"bounded_crawl": {"run": 1, "pages": 60, "refresh": False}, "bounded_reads": counts}
+
+
+def test_a_reached_bound_is_named_with_what_ends_it():
+    (line,) = limit_lines(limits(WELL | bounded(charged=60)))
+    assert line == (
+        "A bound of the last `xyro crawl --join` is reached (its 60 reads): nothing more is read until the next "
+        "one, or until `xyro cluster unbound`."
+    )
+
+
+def test_a_node_that_is_away_is_named_first():
+    away = "partitions 4-7 of node 2 on host did not answer: nobody took the request"
+    first, second, third = limit_lines(limits({**WELL, "missing": [away], "held_hosts": {}, "waiting_links": 3}))
+    assert first == f"! A node of the cluster does not answer: {away}."
+    assert second.startswith("Of the others: The queue is empty") and third.startswith("! 3 links")
+
+
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [
@@ -119,6 +140,12 @@ def test_each_incident_has_its_sentence(kind, fields, words):
         ("queue", {}),
         ("queue", {"reads": 0, "states": {}}),
         ("queue", {"reads": 0, "states": {"error": 1}}),
+        ("bounds", bounded(charged=60) | {"states": {"unread": 9}}),
+        ("bounds", bounded(charged=50, out_of_reads=1) | {"states": {"unread": 9}, "queue": {"discover": 4}}),
+        ("bounds", bounded(out_of_time=2) | {"queue": {"discover": 4}}),
+        ("bounds", bounded()),
+        ("sites", bounded(charged=60) | {"in_flight": 1}),
+        ("left-alone", bounded(charged=50) | {"states": {"unread": 9}}),
     ],
 )
 def test_what_limits_the_speed(kind, fields):
