@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,9 +17,11 @@ import msgspec
 from aiohttp import ClientError, ClientSession, web
 
 from xyro.plugins.warehouse.documents_view import is_page_id
-from xyro.service.cluster.cluster_remote import ask_subject, exchange, reason_of
-from xyro.service.cluster.gathering import Cuts, Gathering, listed, merged_status
+from xyro.service.cluster.cluster_remote import ask_subject, exchange, gather_answer, reason_of
+from xyro.service.cluster.gathering import Cuts, Gathering, Reply, listed, merged_status
+from xyro.service.cluster.node_answers import BROKEN_OFF
 from xyro.service.cluster.transport import ClusterBus
+from xyro.service.node.coverage import PARAMETER, covered, packed_partitions
 from xyro.service.views.audit import PartitionAudit, combined_audit
 from xyro.service.views.site_ranking import ranked_sites
 from xyro.service.views.views import NO_SITE
@@ -46,13 +49,13 @@ class ClusterAnswers:
         await self.cuts.close()
         await self._session.close()
 
-    async def _ask_self(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    async def _ask_self(self, method: str, path: str, body: bytes) -> Reply:
         async with self._session.request(method, self._base + path, data=body or None) as response:
-            return response.status, await response.read()
+            return response.status, await response.read(), response.headers
 
     async def status(self) -> dict[str, Any]:
         """The status of all nodes together."""
-        return merged_status(await self._gathering.ask("/status?part=1"))
+        return merged_status(await self._gathering.ask_all("/status?part=1"))
 
     async def audit(self) -> dict[str, Any]:
         """The audit of all partitions, of one cut."""
@@ -76,8 +79,8 @@ class ClusterAnswers:
         return parts, [*missing, *gathered.missing]
 
     async def parts_of(self, path: str) -> list[Any]:
-        """Ask all nodes; return their answers. MachineError: somebody did not answer."""
-        gathered = await self._gathering.ask(path)
+        """Ask all nodes; return their answers. MachineError: somebody did not answer, or a partition is in none."""
+        gathered = await self._gathering.ask_all(path)
         if gathered.missing:
             raise MachineError("; ".join(gathered.missing))
         return list(gathered.answers.values())
@@ -105,12 +108,8 @@ class ClusterAnswers:
 
     async def of_owner(self, url: str, path: str, query: Mapping[str, Any], body: bytes = b"") -> Any:
         """Ask the node that has a URL's host. MachineError: it does not answer."""
-        node = self._gathering.owner_of(self._partition_of(url))
-        method = "POST" if body else "GET"
-        gathered = await self._gathering.ask(f"{path}?{urlencode({'part': 1, **query})}", method, body, [node])
-        if gathered.missing:
-            raise MachineError(gathered.missing[0])
-        return gathered.answers[node]
+        method, path = "POST" if body else "GET", f"{path}?{urlencode({'part': 1, **query})}"
+        return await self._gathering.ask_owner([self._partition_of(url)], path, method, body)
 
     async def passed_on(self, request: web.Request) -> web.Response | None:
         """Return the answer of the node whose document a request names, by URL or page id; None: this node has it."""
@@ -120,26 +119,41 @@ class ClusterAnswers:
         )
         if partition >= partitions:
             raise InputError(f"{reference}: no page has this id; `xyro export documents` lists them")
-        if (node := self._gathering.owner_of(partition)) == self._bus.number:
-            return None
-        path = f"{request.path}?{urlencode({**request.query, 'part': 1})}"
-        pieces = exchange(self._bus.link, ask_subject(self._bus.placement.crawl, node), "GET", path)
-        found = [piece async for piece in pieces]
-        sent = [json.loads(text) for _, text, _ in found if text]
-        headers = {key: value for each in sent for key, value in each.items() if key.startswith(("X-", "Content-Type"))}
-        return web.Response(status=found[-1][0], headers=headers, body=b"".join(part for _, _, part in found))
+        path, wait = f"{request.path}?{urlencode({**request.query, 'part': 1})}", self._gathering.wait()
+        while partition not in self._bus.open:
+            if (node := self._gathering.owner_of(partition)) != self._bus.number:
+                status, body, sent = await gather_answer(self._bus.link, self._bus.placement.crawl, node, "GET", path)
+                if not sent or partition in covered(sent):
+                    headers = {key: value for key, value in sent.items() if key.startswith(("X-", "Content-Type"))}
+                    return web.Response(status=status, headers=headers, body=body)
+            await wait.again([partition])
+        return None
 
     async def streamed(self, request: web.Request) -> AsyncIterator[bytes]:
         """The answers of all nodes to a request, one node after the other, each of one commit boundary of that node.
 
+        One that has a partition no more leaves it to the node that has it now: each partition is in one answer.
         MachineError: somebody does not answer, or went away meanwhile."""
-        path = f"{request.path}?{urlencode({**request.query, 'part': 1, 'mean': await self.mean()})}"
-        for node in self._gathering.owners:
+        query = {**request.query, "part": 1, "mean": await self.mean()}
+        lacking, wait = {*range(self._bus.placement.partitions)}, self._gathering.wait()
+        while lacking:
+            node = self._gathering.owner_of(min(lacking))
+            asked = [q for q in lacking if self._gathering.owner_of(q) == node]
+            path = f"{request.path}?{urlencode({**query, PARAMETER: packed_partitions(asked)})}"
+            came: frozenset[int] = frozenset()
             try:
-                async for part in self._parts(node, path):
+                async for covers, part in self._parts(node, path):
+                    came = covers
                     yield part
-            except (OSError, ClientError, MachineError) as error:
-                raise MachineError(f"node {node}: {error or type(error).__name__}") from error
+            except (OSError, ClientError) as error:
+                raise MachineError(f"node {node}: {BROKEN_OFF}") from error
+            except MachineError as error:
+                raise MachineError(f"node {node}: {error}") from error
+            lacking -= came
+            if came:
+                wait.renew()
+            else:
+                await wait.again(asked)
 
     async def hosts(self, request: web.Request) -> AsyncIterator[bytes]:
         """Rows of hosts of all nodes, with what the links of all nodes say of them as sites.
@@ -166,16 +180,21 @@ class ClusterAnswers:
 
     async def _ids(self, urls: Iterable[str]) -> dict[str, int | None]:
         """Ids of pages, by canonical URL; None where its node does not know it."""
-        of_node: dict[int, list[str]] = {}
-        for url in urls:
-            of_node.setdefault(self._gathering.owner_of(self._partition_of(url)), []).append(url)
+        lacking, wait = {url: self._partition_of(url) for url in urls}, self._gathering.wait()
         found: dict[str, int | None] = {}
-        for node, asked in of_node.items():
+        while lacking:
+            node = self._gathering.owner_of(min(lacking.values()))
+            asked = [url for url, q in lacking.items() if self._gathering.owner_of(q) == node]
             body = json.dumps({"urls": asked}).encode()
             gathered = await self._gathering.ask("/ids?part=1", "POST", body, [node])
             if gathered.missing:
                 raise MachineError(gathered.missing[0])
-            found.update(zip(asked, gathered.answers[node], strict=True))
+            answers = zip(asked, gathered.answers.get(node, ()), strict=False)
+            ids = {url: page for url, page in answers if lacking[url] in gathered.covers[node]}
+            if not ids:
+                await wait.again({lacking[url] for url in asked})
+            found |= ids
+            lacking = {url: q for url, q in lacking.items() if url not in ids}
         return found
 
     async def _rows(self, request: web.Request) -> AsyncIterator[list[dict[str, Any]]]:
@@ -190,18 +209,31 @@ class ClusterAnswers:
         if rows:
             yield rows
 
-    async def _parts(self, node: int, path: str) -> AsyncIterator[bytes]:
+    async def _parts(self, node: int, path: str) -> AsyncIterator[tuple[frozenset[int], bytes]]:
+        """The partitions that a node's answer covers, with each of its parts; nothing where it covers none."""
         if node == self._bus.number:
             async with self._session.get(self._base + path) as response:
-                async for part in response.content.iter_chunked(1 << 16):
-                    yield part
+                if covers := covered(response.headers):
+                    async for part in response.content.iter_chunked(1 << 16):
+                        _check(response.status, part)
+                        yield covers, part
+                    yield covers, b""
             return
-        async for status, _, part in exchange(
-            self._bus.link, ask_subject(self._bus.placement.crawl, node), "GET", path
-        ):
-            if status != 200:
-                raise (InputError if status == 400 else MachineError)(reason_of(part, status))
-            yield part
+        found: frozenset[int] | None = None
+        pieces = exchange(self._bus.link, ask_subject(self._bus.placement.crawl, node), "GET", path)
+        async with aclosing(pieces):
+            async for status, sent, part in pieces:
+                found = covered(json.loads(sent)) if sent else found
+                if found is not None and not found:
+                    return
+                _check(status, part)
+                yield found or frozenset(), part
+
+
+def _check(status: int, part: bytes) -> None:
+    """InputError, MachineError: what a node answers instead."""
+    if status != 200:
+        raise (InputError if status == 400 else MachineError)(reason_of(part, status))
 
 
 def _json_lines(rows: Iterable[object]) -> bytes:

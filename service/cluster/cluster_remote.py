@@ -218,10 +218,11 @@ async def _found(url: str, ca: Path | None) -> tuple[BrokerLink, Placement]:
 
 async def gather_answer(
     link: BrokerLink, crawl: str, node: int, method: str, path: str, body: bytes = b""
-) -> tuple[int, bytes]:
-    """The whole answer of one node: HTTP status and body. MachineError: it does not answer."""
-    status, parts = 0, []
+) -> tuple[int, bytes, dict[str, str]]:
+    """The whole answer of one node: HTTP status, body and headers. MachineError: it does not answer."""
+    status, parts, headers = 0, [], dict[str, str]()
     async with aclosing(exchange(link, ask_subject(crawl, node), method, path, body)) as pieces:
-        async for status, _, data in pieces:  # noqa: B007
+        async for status, sent, data in pieces:  # noqa: B007
+            headers.update(json.loads(sent or "{}"))
             parts.append(data)
-    return status, b"".join(parts)
+    return status, b"".join(parts), headers
