@@ -15,8 +15,8 @@ compressed by whoever puts them, and Snappy as plyvel brings it is slow: without
 than 4, a link that a crawl of 1 M URLs takes in costs 21 us of CPU, all threads counted, instead of 34, a far one 13
 instead of 17, for 65 B more of disk a URL (200 rather than 136). Blocks that were written with Snappy are read still.
 
-Every call may come from any thread; errors of the library are translated: a directory in use or without a store is an
-InputError, all else a MachineError.
+Every call may come from any thread, also while another one closes the store (_Access). Errors of the library are
+translated: a directory in use or without a store is an InputError, all else a MachineError.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ OPTIONS: Mapping[str, Any] = {
 
 PATIENCE, TICK = 30.0, 0.05
 """seconds to wait for processes that look at a store before it is opened; between two attempts"""
+
+CALL = 0.001
+"""seconds between two looks whether the last call of a store that closes has ended"""
+FIRST_ROWS, MOST_ROWS, LARGE = 4, 64, 1 << 12
+"""rows that a scan reads ahead, at first and at most; bytes of a value behind which it reads none"""
 
 Pairs = Iterator[tuple[bytes, bytes]]
 
@@ -88,6 +93,10 @@ class KeyValue(StoreReader, Protocol):
     def snapshot(self) -> StoreReader:
         """A view that later writes do not change. Close it."""
 
+    @property
+    def pinned(self) -> bool:
+        """Whether snapshots of it are open."""
+
     def compact(self, first: bytes, last: bytes) -> None:
         """Let go of what was deleted between these keys: it takes room, and time of scans. Some seconds a gigabyte."""
 
@@ -118,42 +127,139 @@ def _after(prefix: bytes) -> bytes | None:
 # On disk
 
 
+class _Access:
+    """The way of all threads to something of LevelDB's (a store, a snapshot of it) until one of them closes it.
+
+    LevelDB works without the interpreter's lock, and what is closed under a call of another thread ends the process. So
+    every call is made `with` this, and `close` waits for the calls under way, each of which is short; then it closes
+    what was opened here (snapshots, cursors), and what comes later is refused. There is no lock to enter, as appending
+    is atomic: so it costs 0.3 us, and a cursor may be dropped anywhere, as the garbage collector does.
+    """
+
+    __slots__ = ("_calls", "_closing", "_lock", "_opened", "_path", "source")
+
+    def __init__(self, source: Any, path: Path) -> None:
+        self.source = source
+        self._path = path
+        self._calls: list[None] = []
+        """one for each call under way"""
+        self._closing = False
+        self._opened = set[Any]()
+        self._lock = threading.Lock()  # of those who close
+
+    def __enter__(self) -> None:
+        self._calls.append(None)  # before the look at `_closing`, as `close` does the two the other way round
+        if self._closing:
+            self._calls.pop()
+            raise _closed(self._path)
+
+    def __exit__(self, *_: object) -> None:
+        self._calls.pop()
+
+    def opened(self, child: Any) -> None:
+        """Note what was opened by a call under way; it is closed with the rest unless it is let go of before."""
+        self._opened.add(child)
+
+    def let_go(self, child: Any) -> None:
+        """Close what was opened, once; nothing calls it any more."""
+        try:
+            with self:
+                if child in self._opened:
+                    self._opened.discard(child)
+                    child.close()
+        except MachineError:
+            pass  # whoever closes the whole closes it
+
+    @property
+    def pinned(self) -> bool:
+        """Whether snapshots are open."""
+        return any(isinstance(child, _Access) for child in tuple(self._opened))
+
+    def close(self) -> None:
+        """Wait for the calls under way, and close. Closing twice is fine."""
+        with self._lock:
+            self._closing = True
+            while self._calls:
+                threading.Event().wait(CALL)
+            while self._opened:
+                self._opened.pop().close()
+            self.source.close()
+
+
 class _LevelReader:
     """Reading, the same on a plyvel DB and on its snapshot."""
 
     def __init__(self, source: Any, path: Path) -> None:
-        self._source = source
+        self._access = _Access(source, path)
         self.path = path
 
     def get(self, key: bytes) -> bytes | None:
         try:
-            value: bytes | None = self._source.get(key, verify_checksums=True)
+            with self._access:
+                value: bytes | None = self._access.source.get(key, verify_checksums=True)
         except (plyvel.Error, RuntimeError) as error:
             raise _failed(self.path, error) from error
         return value
 
     def scan(self, prefix: bytes, start: bytes = b"", reverse: bool = False) -> Pairs:
-        bounds = _Bounds(prefix, start, reverse)
-        try:
-            cursor = self._source.raw_iterator(verify_checksums=True, fill_cache=False)
-            (_seek_last if reverse else _seek_first)(cursor, bounds)
-        except (plyvel.Error, RuntimeError) as error:
-            raise _failed(self.path, error) from error
-        return self._pairs(cursor, cursor.prev if reverse else cursor.next, bounds)
+        pairs = self._pairs(_Bounds(prefix, start, reverse), reverse)
+        next(pairs)  # it stands at its first row, and closes its cursor wherever it is dropped
+        return pairs
+
+    @property
+    def pinned(self) -> bool:
+        return self._access.pinned
 
     def close(self) -> None:
         """Closing twice is fine; reading afterwards is a MachineError."""
-        self._source.close()
+        self._access.close()
 
-    def _pairs(self, cursor: Any, step: Callable[[], None], bounds: _Bounds) -> Pairs:
-        """By plyvel's raw iterator: the other one ends without a word at a damaged block, as if there were no more."""
+    def _pairs(self, bounds: _Bounds, reverse: bool) -> Pairs:
+        """A pair of nothing, then those in the bounds, read some at a time: at first few, as many scans end soon."""
+        access, limit, cursor = self._access, FIRST_ROWS, None
         try:
-            with cursor:
-                while cursor.valid() and bounds.hold(key := cursor.key()):
-                    yield key, cursor.value()
-                    step()
+            with access:
+                cursor = access.source.raw_iterator(verify_checksums=True, fill_cache=False)
+                access.opened(cursor)
+                (_seek_last if reverse else _seek_first)(cursor, bounds)
+                step = cursor.prev if reverse else cursor.next
+                found, fault = _next_pairs(cursor, step, bounds, limit)
+            yield b"", b""
+            while found:
+                yield from found
+                if fault is not None:
+                    break
+                limit = min(2 * limit, MOST_ROWS)
+                with access:
+                    found, fault = _next_pairs(cursor, step, bounds, limit)
+            if fault is not None:
+                raise fault
         except (plyvel.Error, RuntimeError) as error:
             raise _failed(self.path, error) from error
+        finally:
+            access.let_go(cursor)
+
+
+def _next_pairs(
+    cursor: Any, step: Callable[[], None], bounds: _Bounds, limit: int
+) -> tuple[list[tuple[bytes, bytes]], Exception | None]:
+    """The next pairs in the bounds, and why there are no more, where it is damage.
+
+    By plyvel's raw iterator: the other one ends without a word at a damaged block, as if there were no more.
+    """
+    found = list[tuple[bytes, bytes]]()
+    try:
+        for _ in range(limit):
+            if not cursor.valid() or not bounds.hold(key := cursor.key()):
+                break
+            value = cursor.value()
+            found.append((key, value))
+            step()
+            if len(value) > LARGE:
+                break
+    except plyvel.Error as error:
+        return found, error
+    return found, None
 
 
 def _seek_first(cursor: Any, bounds: _Bounds) -> None:
@@ -169,6 +275,23 @@ def _seek_last(cursor: Any, bounds: _Bounds) -> None:
         cursor.seek_to_last()
     elif not bounds.hold(cursor.key()):
         cursor.prev()
+
+
+class _Snapshot(_LevelReader):
+    """A store as it was."""
+
+    def __init__(self, store: _Access, path: Path) -> None:
+        with store:
+            super().__init__(store.source.snapshot(), path)
+            store.opened(self._access)
+        self._store = store
+
+    def close(self) -> None:
+        self._store.let_go(self._access)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_store"):
+            self._store.let_go(self._access)
 
 
 class LookedAt(_LevelReader):
@@ -210,7 +333,7 @@ class LookedAt(_LevelReader):
         self.batch()
 
     def snapshot(self) -> StoreReader:
-        return _LevelReader(self._source.snapshot(), self.path)
+        return _Snapshot(self._access, self.path)
 
     def compact(self, first: bytes, last: bytes) -> None:
         self.batch()
@@ -258,28 +381,25 @@ class Store(_LevelReader):
         self._lock.release()
 
     def batch(self) -> Batch:
-        try:
-            return _LevelBatch(self._source.write_batch(sync=True), self)
-        except RuntimeError as error:
-            raise _failed(self.path, error) from error
+        with self._access:
+            return _LevelBatch(self._access.source.write_batch(sync=True), self)
 
     def write(self, batch: Batch) -> None:
         if not isinstance(batch, _LevelBatch) or batch.owner is not self:
             raise ValueError("a batch is written to the store that made it")
         try:
-            batch.changes.write()
+            with self._access:
+                batch.changes.write()
         except (plyvel.Error, RuntimeError) as error:
             raise _failed(self.path, error) from error
 
     def snapshot(self) -> StoreReader:
-        try:
-            return _LevelReader(self._source.snapshot(), self.path)
-        except RuntimeError as error:
-            raise _failed(self.path, error) from error
+        return _Snapshot(self._access, self.path)
 
     def compact(self, first: bytes, last: bytes) -> None:
         try:
-            self._source.compact_range(start=first, stop=last)
+            with self._access:
+                self._access.source.compact_range(start=first, stop=last)
         except (plyvel.Error, RuntimeError) as error:
             raise _failed(self.path, error) from error
 
@@ -344,10 +464,14 @@ def _owned(path: Path, create: bool) -> Lock:
     raise InputError(f"{path}: in use by another process: stop that one, or name another directory")
 
 
+def _closed(path: Path) -> MachineError:
+    return MachineError(f"{path}: the store is closed")
+
+
 def _failed(path: Path, error: Exception) -> InputError | MachineError:
     text = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else str(error)
     if isinstance(error, RuntimeError):
-        return MachineError(f"{path}: the store is closed")
+        return _closed(path)
     if isinstance(error, plyvel.CorruptionError):
         return MachineError(f"{path}: damaged store ({text}): restore the directory from a copy, or `xyro repair`")
     return MachineError(f"{path}: the store failed ({text}): free or mend the disk, then start again")
@@ -408,6 +532,10 @@ class MemoryStore(_MemoryReader):
                 if key not in values:
                     bisect.insort(self._keys, key)
                 values[key] = value
+
+    @property
+    def pinned(self) -> bool:
+        return False  # what was opened needs it no more
 
     def compact(self, first: bytes, last: bytes) -> None:
         _ = self._open

@@ -100,6 +100,10 @@ class SimulatedStore:
     def snapshot(self) -> StoreReader:
         return self._store.snapshot()
 
+    @property
+    def pinned(self) -> bool:
+        return self._store.pinned
+
     def compact(self, first: bytes, last: bytes) -> None:
         """Nothing that was deleted takes room here."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,9 +22,11 @@ from aiohttp import ClientError, ClientSession, web
 
 from xyro.plugins.dashboard.page_failures import merged_failures
 from xyro.plugins.warehouse.documents_view import is_page_id
-from xyro.service.cluster.cluster_remote import ask_subject, exchange, reason_of
-from xyro.service.cluster.gathering import Cuts, Gathered, Gathering, listed, merged_status
+from xyro.service.cluster.cluster_remote import ask_subject, exchange, gather_answer, reason_of
+from xyro.service.cluster.gathering import Cuts, Gathered, Gathering, Reply, listed, merged_status
+from xyro.service.cluster.node_answers import BROKEN_OFF
 from xyro.service.cluster.transport import ClusterBus
+from xyro.service.node.coverage import PARAMETER, covered, packed_partitions
 from xyro.service.views.audit import PartitionAudit, combined_audit
 from xyro.service.views.limits import limits
 from xyro.service.views.site_ranking import ranked_sites
@@ -52,13 +55,13 @@ class ClusterAnswers:
         await self.cuts.close()
         await self._session.close()
 
-    async def _ask_self(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    async def _ask_self(self, method: str, path: str, body: bytes) -> Reply:
         async with self._session.request(method, self._base + path, data=body or None) as response:
-            return response.status, await response.read()
+            return response.status, await response.read(), response.headers
 
     async def status(self) -> dict[str, Any]:
         """The status of all nodes together."""
-        merged = merged_status(await self._gathering.ask("/status?part=1"))
+        merged = merged_status(await self._gathering.ask_all("/status?part=1"))
         return merged | {"limits": limits(merged)}
 
     async def audit(self) -> dict[str, Any]:
@@ -83,8 +86,8 @@ class ClusterAnswers:
         return parts, [*missing, *gathered.missing]
 
     async def parts_of(self, path: str) -> list[Any]:
-        """Ask all nodes; return their answers. MachineError: somebody did not answer."""
-        gathered = await self._gathering.ask(path)
+        """Ask all nodes; return their answers. MachineError: somebody did not answer, or a partition is in none."""
+        gathered = await self._gathering.ask_all(path)
         if gathered.missing:
             raise MachineError("; ".join(gathered.missing))
         return list(gathered.answers.values())
@@ -103,7 +106,7 @@ class ClusterAnswers:
 
     async def _known_mean(self) -> tuple[float, Gathered]:
         """The same of the nodes that answer; and which these are."""
-        there = await self._gathering.ask("/mass?part=1")
+        there = await self._gathering.ask_all("/mass?part=1")
         pages = sum(answer["known"] for answer in there.answers.values())
         total = sum(answer["importance"] for answer in there.answers.values())
         return total / pages if pages and total > 0 else 1.0, there
@@ -121,7 +124,7 @@ class ClusterAnswers:
 
     async def failures(self, partial: bool) -> list[dict[str, Any]]:
         """Failures by class, of all nodes. partial: as in the head of this file; else MachineError."""
-        gathered = await self._gathering.ask("/errors?part=1")
+        gathered = await self._gathering.ask_all("/errors?part=1")
         if gathered.missing and not partial:
             raise MachineError("; ".join(gathered.missing))
         return [*merged_failures(gathered.answers.values()), *_absent(gathered.missing)]
@@ -137,12 +140,8 @@ class ClusterAnswers:
 
     async def of_owner(self, url: str, path: str, query: Mapping[str, Any], body: bytes = b"") -> Any:
         """Ask the node that has a URL's host. MachineError: it does not answer."""
-        node = self._gathering.owner_of(self._partition_of(url))
-        method = "POST" if body else "GET"
-        gathered = await self._gathering.ask(f"{path}?{urlencode({'part': 1, **query})}", method, body, [node])
-        if gathered.missing:
-            raise MachineError(gathered.missing[0])
-        return gathered.answers[node]
+        method, path = "POST" if body else "GET", f"{path}?{urlencode({'part': 1, **query})}"
+        return await self._gathering.ask_owner([self._partition_of(url)], path, method, body)
 
     async def passed_on(self, request: web.Request) -> web.Response | None:
         """Return the answer of the node whose document a request names, by URL or page id; None: this node has it."""
@@ -152,23 +151,46 @@ class ClusterAnswers:
         )
         if partition >= partitions:
             raise InputError(f"{reference}: no page has this id; `xyro export documents` lists them")
-        if (node := self._gathering.owner_of(partition)) == self._bus.number:
-            return None
-        path = f"{request.path}?{urlencode({**request.query, 'part': 1})}"
-        pieces = exchange(self._bus.link, ask_subject(self._bus.placement.crawl, node), "GET", path)
-        found = [piece async for piece in pieces]
-        sent = [json.loads(text) for _, text, _ in found if text]
-        headers = {key: value for each in sent for key, value in each.items() if key.startswith(("X-", "Content-Type"))}
-        return web.Response(status=found[-1][0], headers=headers, body=b"".join(part for _, _, part in found))
+        path, wait = f"{request.path}?{urlencode({**request.query, 'part': 1})}", self._gathering.wait()
+        while partition not in self._bus.open:
+            if (node := self._gathering.owner_of(partition)) != self._bus.number:
+                status, body, sent = await gather_answer(self._bus.link, self._bus.placement.crawl, node, "GET", path)
+                if not sent or partition in covered(sent):
+                    headers = {key: value for key, value in sent.items() if key.startswith(("X-", "Content-Type"))}
+                    return web.Response(status=status, headers=headers, body=body)
+            await wait.again([partition])
+        return None
 
     async def streamed(self, request: web.Request) -> AsyncIterator[bytes]:
         """The answers of all nodes to a request, one node after the other, each of one commit boundary of that node.
 
+        One that has a partition no more leaves it to the node that has it now: each partition is in one answer.
         MachineError: somebody does not answer, or went away meanwhile."""
         mean = await self.mean()
-        for node in self._gathering.owners:
-            async for part in self._parts(node, request, mean):
-                yield part
+        async for part in self._covering(request, mean, {*range(self._bus.placement.partitions)}):
+            yield part
+
+    async def _covering(self, request: web.Request, mean: float, lacking: set[int]) -> AsyncIterator[bytes]:
+        """The answers of the nodes that have these partitions, each in one of them. MachineError: as `streamed`."""
+        query, wait = {**request.query, "part": 1, "mean": mean}, self._gathering.wait()
+        while lacking:
+            node = self._gathering.owner_of(min(lacking))
+            asked = [q for q in lacking if self._gathering.owner_of(q) == node]
+            path = f"{request.path}?{urlencode({**query, PARAMETER: packed_partitions(asked)})}"
+            came: frozenset[int] = frozenset()
+            try:
+                async for covers, part in self._parts(node, path):
+                    came = covers
+                    yield part
+            except (OSError, ClientError) as error:
+                raise MachineError(f"node {node}: {BROKEN_OFF}") from error
+            except MachineError as error:
+                raise MachineError(f"node {node}: {error}") from error
+            lacking -= came
+            if came:
+                wait.renew()
+            else:
+                await wait.again(asked)
 
     async def hosts(self, request: web.Request) -> AsyncIterator[bytes]:
         """Rows of hosts of all nodes, with what the links of all nodes say of them as sites; with `partial=1` of those
@@ -186,11 +208,11 @@ class ClusterAnswers:
             )
         except InputError:  # no links are kept
             ranking = None
-        for node in there.answers:
-            async for rows in _rows(self._parts(node, request, mean)):
-                for row in rows:
-                    row.update(NO_SITE if ranking is None else ranking.row_by_name(row["host"]))
-                yield _json_lines(rows)
+        there_are = {q for q in range(self._bus.placement.partitions) if self._gathering.owner_of(q) in there.answers}
+        async for rows in _rows(self._covering(request, mean, there_are)):
+            for row in rows:
+                row.update(NO_SITE if ranking is None else ranking.row_by_name(row["host"]))
+            yield _json_lines(rows)
         yield _json_lines(_absent(there.missing))
 
     async def links(self, request: web.Request) -> AsyncIterator[bytes]:
@@ -204,39 +226,48 @@ class ClusterAnswers:
 
     async def _ids(self, urls: Iterable[str]) -> dict[str, int | None]:
         """Ids of pages, by canonical URL; None where its node does not know it."""
-        of_node: dict[int, list[str]] = {}
-        for url in urls:
-            of_node.setdefault(self._gathering.owner_of(self._partition_of(url)), []).append(url)
+        lacking, wait = {url: self._partition_of(url) for url in urls}, self._gathering.wait()
         found: dict[str, int | None] = {}
-        for node, asked in of_node.items():
+        while lacking:
+            node = self._gathering.owner_of(min(lacking.values()))
+            asked = [url for url, q in lacking.items() if self._gathering.owner_of(q) == node]
             body = json.dumps({"urls": asked}).encode()
             gathered = await self._gathering.ask("/ids?part=1", "POST", body, [node])
             if gathered.missing:
                 raise MachineError(gathered.missing[0])
-            found.update(zip(asked, gathered.answers[node], strict=True))
+            answers = zip(asked, gathered.answers.get(node, ()), strict=False)
+            ids = {url: page for url, page in answers if lacking[url] in gathered.covers[node]}
+            if not ids:
+                await wait.again({lacking[url] for url in asked})
+            found |= ids
+            lacking = {url: q for url, q in lacking.items() if url not in ids}
         return found
 
-    async def _parts(self, node: int, request: web.Request, mean: float) -> AsyncIterator[bytes]:
-        """The answer of one node to a request. MachineError: it does not answer, or went away meanwhile."""
-        path = f"{request.path}?{urlencode({**request.query, 'part': 1, 'mean': mean})}"
-        try:
-            async for part in self._answer_of(node, path):
-                yield part
-        except (OSError, ClientError, MachineError) as error:
-            raise MachineError(f"node {node}: {error or type(error).__name__}") from error
-
-    async def _answer_of(self, node: int, path: str) -> AsyncIterator[bytes]:
+    async def _parts(self, node: int, path: str) -> AsyncIterator[tuple[frozenset[int], bytes]]:
+        """The partitions that a node's answer covers, with each of its parts; nothing where it covers none."""
         if node == self._bus.number:
             async with self._session.get(self._base + path) as response:
-                async for part in response.content.iter_chunked(1 << 16):
-                    yield part
+                if covers := covered(response.headers):
+                    async for part in response.content.iter_chunked(1 << 16):
+                        _check(response.status, part)
+                        yield covers, part
+                    yield covers, b""
             return
-        async for status, _, part in exchange(
-            self._bus.link, ask_subject(self._bus.placement.crawl, node), "GET", path
-        ):
-            if status != 200:
-                raise (InputError if status == 400 else MachineError)(reason_of(part, status))
-            yield part
+        found: frozenset[int] | None = None
+        pieces = exchange(self._bus.link, ask_subject(self._bus.placement.crawl, node), "GET", path)
+        async with aclosing(pieces):
+            async for status, sent, part in pieces:
+                found = covered(json.loads(sent)) if sent else found
+                if found is not None and not found:
+                    return
+                _check(status, part)
+                yield found or frozenset(), part
+
+
+def _check(status: int, part: bytes) -> None:
+    """InputError, MachineError: what a node answers instead."""
+    if status != 200:
+        raise (InputError if status == 400 else MachineError)(reason_of(part, status))
 
 
 async def _rows(parts: AsyncIterator[bytes]) -> AsyncIterator[list[dict[str, Any]]]:

@@ -60,6 +60,7 @@ from xyro.service.cluster.gathering import Cuts
 from xyro.service.cluster.transport import ClusterBus
 from xyro.service.node import backup, http_json
 from xyro.service.node.admission import Admission
+from xyro.service.node.coverage import begin_cover, note_cover
 from xyro.service.node.long_views import LongViews, stream_parts
 from xyro.service.node.seeds import sort_seeds, why_unread
 from xyro.service.node.slicing import unhurried
@@ -151,6 +152,7 @@ class HttpApi:
                 *self._dashboard.routes(),
             ]
         )
+        app.on_response_prepare.append(self._covered)
         self.health.start()
         if isinstance(self.node.network, ClusterBus):
             cuts = Cuts(self.node.network, self._long_views, _audit_part)
@@ -185,6 +187,8 @@ class HttpApi:
         try:
             if (refusal := self._refusal(request)) is not None:
                 return refusal
+            if is_part(request) and not begin_cover(request, self.node.partitions_here):
+                return web.Response(headers=http_json.HEADERS)
             if request.path in MERGED and (others := self._others(request)) is not None:
                 return await MERGED[request.path](request, await others.parts(request))
             others = self._others(request) if request.path in OF_OWNER else None
@@ -200,6 +204,9 @@ class HttpApi:
         except Exception:
             _log.exception("%s %s failed (a bug)", request.method, request.path)
             return http_json.error(500, "internal error; the log has more")
+
+    async def _covered(self, request: web.Request, response: web.StreamResponse) -> None:
+        note_cover(request, response, self.node.partitions_here)
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         name, _, port = request.host.rpartition(":")

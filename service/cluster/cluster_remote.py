@@ -291,10 +291,11 @@ def lost_bucket(link: BrokerLink, crawl: str) -> str:
 
 async def gather_answer(
     link: BrokerLink, crawl: str, node: int, method: str, path: str, body: bytes = b"", patience: float = TAKEN_SECONDS
-) -> tuple[int, bytes]:
-    """The whole answer of one node: HTTP status and body. patience, Unanswered: as `exchange`."""
-    status, parts = 0, []
+) -> tuple[int, bytes, dict[str, str]]:
+    """The whole answer of one node: HTTP status, body and headers. patience, Unanswered: as `exchange`."""
+    status, parts, headers = 0, [], dict[str, str]()
     async with aclosing(exchange(link, ask_subject(crawl, node), method, path, body, patience)) as pieces:
-        async for status, _, data in pieces:  # noqa: B007
+        async for status, sent, data in pieces:  # noqa: B007
+            headers.update(json.loads(sent or "{}"))
             parts.append(data)
-    return status, b"".join(parts)
+    return status, b"".join(parts), headers

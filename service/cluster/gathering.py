@@ -2,7 +2,8 @@
 
 A node answers for its own partitions where a request says `part=1` (service/api); the one that was asked by somebody
 asks all others so, itself included, and combines what comes. Where the broker is away it answers for itself alone, and
-names all others.
+names all others. Each node says which partitions its answer covers (coverage.py): where one moves, so that none or two
+had it, all are asked again, until the move is over or has taken too long.
 
 For an audit all partitions stand still at one moment: each node holds its commit boundary and says so; when all do,
 what each sees belongs together, and all go on. Reads go on meanwhile; the whole takes a fraction of a second.
@@ -13,12 +14,14 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xyro.service.cluster.cluster_remote import TAKEN_SECONDS, Unanswered, gather_answer, reason_of
+from xyro.service.node.coverage import HEADER, covered
 from xyro.service.node.long_views import CUT, LongViews
 from xyro.service.views.views import Views
 from xyro.wire.clock import Clock
@@ -31,9 +34,13 @@ if TYPE_CHECKING:
 
 LATE_SECONDS, LATE_PATIENCE = 30.0, 1.0
 """for so long after a node took no request, further ones wait only so long for it"""
+MOVE_SECONDS, AGAIN = 10.0, 0.2
+"""for a partition that moves to be open somewhere, before an answer does without it; until it is looked for again"""
 MOST_CUTS = 4
 """results of cuts that wait to be fetched"""
-AskSelf = Callable[[str, str, bytes], Awaitable[tuple[int, bytes]]]
+Reply = tuple[int, bytes, Mapping[str, str]]
+"""HTTP status, body, headers"""
+AskSelf = Callable[[str, str, bytes], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +51,33 @@ class Gathered:
     """node -> JSON"""
     missing: list[str]
     """a sentence for each node that did not answer"""
+    covers: dict[int, frozenset[int]]
+    """node -> partitions that its answer covers"""
+
+
+class MoveWait:
+    """Waits until partitions that no node answered for, as they move, are open somewhere."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew: a partition came."""
+        self._end = self._clock.monotonic() + MOVE_SECONDS
+
+    async def again(self, partitions: Iterable[int]) -> None:
+        """Return when it is time to ask again. MachineError: these have moved for too long."""
+        if self._clock.monotonic() > self._end:
+            raise MachineError(moving(partitions))
+        await self._clock.sleep(AGAIN)
 
 
 class Gathering:
     """Questions of one node to all."""
 
     def __init__(self, bus: ClusterBus, ask_self: AskSelf, clock: Clock) -> None:
-        """ask_self: asks this node's own HTTP interface (method, path, body) -> status, body."""
+        """ask_self: asks this node's own HTTP interface: method, path, body."""
         self._bus = bus
         self._ask_self = ask_self
         self._clock = clock
@@ -67,10 +94,10 @@ class Gathering:
         return self._bus.placement.owners[partition].node
 
     async def ask(self, path: str, method: str = "GET", body: bytes = b"", nodes: Sequence[int] = ()) -> Gathered:
-        """Ask all nodes that own partitions, or those named. InputError: what a node refused."""
+        """Ask all nodes that own partitions, or those named, once. InputError: what a node refused."""
         asked = nodes or self.owners
         found = await asyncio.gather(*(self._ask(n, method, path, body) for n in asked), return_exceptions=True)
-        answers, missing = {}, []
+        answers, missing, covers = {}, [], {}
         for node, answer in zip(asked, found, strict=True):
             if isinstance(answer, InputError):
                 raise answer
@@ -79,21 +106,64 @@ class Gathering:
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                answers[node] = answer
-        return Gathered(answers, missing)
+                content, covers[node] = answer
+                if content is not None:
+                    answers[node] = content
+        return Gathered(answers, missing, covers)
 
-    async def _ask(self, node: int, method: str, path: str, body: bytes) -> Any:
+    async def ask_all(self, path: str) -> Gathered:
+        """Ask all nodes, and again while partitions move: each is in one answer, or named by `missing`."""
+        wait = MoveWait(self._clock)
+        while True:
+            gathered = await self.ask(path)
+            if not (uneven := self._uneven(gathered)):
+                return gathered
+            try:
+                await wait.again(uneven)
+            except MachineError as error:
+                gathered.missing.append(str(error))
+                return gathered
+
+    def _uneven(self, gathered: Gathered) -> list[int]:
+        """Partitions that not one answer covers, but none or several; those of nodes that did not answer aside."""
+        owners = self._bus.placement.owners
+        counts = Counter(partition for covers in gathered.covers.values() for partition in covers)
+        return [
+            q for q, owner in enumerate(owners) if counts[q] > 1 or (not counts[q] and owner.node in gathered.covers)
+        ]
+
+    async def ask_owner(self, partitions: Collection[int], path: str, method: str = "GET", body: bytes = b"") -> Any:
+        """Ask the node that has some partitions. MachineError: it does not answer, or they move for too long."""
+        wait = MoveWait(self._clock)
+        while True:
+            node = self.owner_of(min(partitions))
+            try:
+                status, data, headers = await self._exchange(node, method, path, body)
+            except (XyroError, OSError, TimeoutError) as error:
+                raise MachineError(self._absence(node, str(error))) from error
+            if not headers or covered(headers).issuperset(partitions):  # without any, the answer is that it broke off
+                return _content(status, data)
+            await wait.again(partitions)
+
+    def wait(self) -> MoveWait:
+        """A wait for partitions that move."""
+        return MoveWait(self._clock)
+
+    async def _ask(self, node: int, method: str, path: str, body: bytes) -> tuple[Any, frozenset[int]]:
+        """A node's answer, None where it failed as a partition came or went; what it covers."""
+        status, data, headers = await self._exchange(node, method, path, body)
+        if status != 200 and headers and HEADER not in headers:
+            return None, frozenset()
+        return _content(status, data), covered(headers)
+
+    async def _exchange(self, node: int, method: str, path: str, body: bytes) -> Reply:
         if node == self._bus.number:
-            status, data = await self._ask_self(method, path, body)
-        elif not self._bus.link.connected:
+            return await self._ask_self(method, path, body)
+        if not self._bus.link.connected:
             raise MachineError("the broker is away")
-        else:
-            status, data = await self._ask_other(node, method, path, body)
-        if status != 200:
-            raise (InputError if status == 400 else MachineError)(reason_of(data, status))
-        return json.loads(data)
+        return await self._ask_other(node, method, path, body)
 
-    async def _ask_other(self, node: int, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    async def _ask_other(self, node: int, method: str, path: str, body: bytes) -> Reply:
         now = self._clock.monotonic()
         late = now - self._late.get(node, -LATE_SECONDS) < LATE_SECONDS
         patience = LATE_PATIENCE if late else TAKEN_SECONDS
@@ -133,6 +203,18 @@ class Gathering:
         except (OSError, Error):
             return False
         return bool(answer.data == name.encode())
+
+
+def _content(status: int, data: bytes) -> Any:
+    """The JSON of an answer. InputError, MachineError: it says why it is none."""
+    if status != 200:
+        raise (InputError if status == 400 else MachineError)(reason_of(data, status))
+    return json.loads(data)
+
+
+def moving(partitions: Iterable[int]) -> str:
+    """The sentence about partitions that no node answered for."""
+    return f"partitions {listed(sorted(partitions))} are moving between nodes, or open on none: ask again"
 
 
 def cut_subject(crawl: str, node: int) -> str:

@@ -1,6 +1,6 @@
 """Moves a partition to another node while the crawl goes on.
 
-    copy      its rows and files at one commit boundary are sent while it works on
+    copy      its rows and files at one commit boundary are sent while it works on; exports that read it end
     stop      it ends its reads, commits what came in, and is closed: from here on it stands still
     tail      ranges of rows are compared by digest and those that differ sent again; files, too
     name      the copy gets its name, carrying the next epoch; no placement names it yet
@@ -129,6 +129,7 @@ class Mover:
         open here again (`reopen`)."""
         carrier = Carrier(self._link, self._bus.placement.crawl, self._node.clock, target, partition)
         await self._copy(partition, carrier)
+        await self._node.read_out(partition)
         self._stage("stop")
         began = self._node.clock.monotonic()
         epoch = self._bus.placement.owners[partition].epoch + 1

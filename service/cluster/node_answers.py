@@ -30,6 +30,7 @@ STALLED = 60.0
 AT_ONCE = 32
 """requests answered at once; further ones are left to other nodes, or to a second try"""
 SIGN_OF_LIFE = LOST_SECONDS / 4
+BROKEN_OFF = "its answer broke off, its log says why: ask again"
 POSTS = ("/submit", "/bounds", "/hosts", "/ids", "/xml/bodies", "/publish", "/subscriptions", "/unsubscribe")
 """changes that are passed on, and questions that need a body"""
 _log = logging.getLogger("xyro")
@@ -91,7 +92,7 @@ class NodeAnswers:
         except (ClientError, OSError, TimeoutError) as error:
             _log.info("cluster: a request broke off: %s", error or type(error).__name__)
             with contextlib.suppress(TimeoutError):
-                await sender.send(503, "", _fault(f"node {self._node}: {error or 'broke off'}"), True)
+                await sender.send(503, "", _fault(f"node {self._node}: {BROKEN_OFF}"), True)
         finally:
             signs.cancel()
             await asyncio.gather(signs, return_exceptions=True)

@@ -148,7 +148,7 @@ class Restoration:
         end = self._clock.monotonic() + FOLLOW_SECONDS
         while others:
             node = placement.owners[min(others)].node
-            status, data = await gather_answer(self._link, placement.crawl, node, "GET", "/audit?books=1")
+            status, data, _ = await gather_answer(self._link, placement.crawl, node, "GET", "/audit?books=1")
             if status == 200:
                 answer = json.loads(data)
                 parts = [msgspec.convert(part, PartitionAudit, strict=False) for part in answer["parts"]]

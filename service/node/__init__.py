@@ -29,6 +29,7 @@ A process's life:
     command_feed.py      a command that is run with bytes on its input
     admission.py         how many connections those hold       http_json.py       JSON over HTTP, as those speak it
     long_views.py        views that take long, while it runs
+    coverage.py          which partitions an answer covers, as one of several nodes says it
     reload.py            settings read again on SIGHUP         run_file.py        DIR/run: where the process answers
     data_dir.py          DIR/p0000 ...                         crawl_file.py      DIR/crawl.toml: scope and focus
       numbered_dirs.py     one of several that are alike: DIR/node-*

@@ -6,7 +6,7 @@ a cluster these would come from each node by messages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xyro.refresh.plan_part import PlanPart
@@ -34,14 +34,15 @@ class CrawlViews:
         self._frontiers = frontiers
         self._stopped = stopped
 
-    def views(self, now: float = 0.0, copied: bool = True) -> Views:
+    def views(self, now: float = 0.0, copied: bool = True, only: Collection[int] | None = None) -> Views:
         """The pages. now: seconds since 1970; without it no page says how stale it is. Close it (`with`). copied: they
-        may be read when the crawl goes on, which costs O(pages).
+        may be read when the crawl goes on, which costs O(pages). only: the partitions to look at, None for all.
 
         InputError: no partition is here (a node of a cluster that has none yet)."""
-        if not self._frontiers:
+        chosen = [each for each in self._frontiers if only is None or each.partition.number in only]
+        if not chosen:
             raise InputError("no partition is here yet")
-        return Views([View(frontier, now, copied and not self._stopped) for frontier in self._frontiers])
+        return Views([View(frontier, now, copied and not self._stopped) for frontier in chosen])
 
     def statuses(self, now: float) -> list[PartitionStatus]:
         """The figures of each partition. now: seconds since 1970."""

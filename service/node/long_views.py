@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiohttp import web
 
 from xyro.metadata.store import Pairs, StoreReader
+from xyro.service.node.coverage import wanted_partitions
 from xyro.service.views.views import Views
 from xyro.wire.errors import InputError, XyroError
 
@@ -59,8 +60,12 @@ class LongViews:
         await self._none.wait()
 
     @asynccontextmanager
-    async def _views(self, copied: bool = True, still: bool = False) -> AsyncIterator[Views]:
-        """copied: all may be read, else only what is stored. still: the crawl stands still, and nothing is copied."""
+    async def _views(
+        self, copied: bool = True, still: bool = False, only: Collection[int] | None = None
+    ) -> AsyncIterator[Views]:
+        """copied: all may be read, else only what is stored. still: the crawl stands still, and nothing is copied.
+
+        only: of these partitions, None for all."""
         if self._closed or len(self._tasks) >= AT_ONCE:
             raise InputError("it is stopping" if self._closed else f"{AT_ONCE} exports or audits run: try again later")
         task = asyncio.current_task()
@@ -72,7 +77,7 @@ class LongViews:
                 async with self.node.glance() as views:
                     yield views
             else:
-                with await self.node.views(copied) as views:
+                with await self.node.views(copied, only) as views:
                     yield views
         finally:
             self._tasks.discard(task)
@@ -95,14 +100,14 @@ class LongViews:
         """The result of `find` in a thread; None: no partition is here."""
         return await self.run(find) if self.node.has_partitions else None
 
-    async def cut(self, held: Callable[[], None], released: asyncio.Event, find: Callable[[Views], Found]) -> Found:
-        """The result of `find` of a commit boundary at which all partitions here stand still from the call of `held`
-        until `released`, or CUT seconds at most: other nodes stand still then, too."""
+    async def cut(self, standing: Callable[[], None], released: asyncio.Event, find: Callable[[Views], Found]) -> Found:
+        """The result of `find` of a commit boundary at which all partitions here stand still, from the call of
+        `standing` until `released`, or CUT seconds at most: other nodes stand still then, too."""
         if self._closed:
             raise InputError("it is stopping")
         async with self.node.boundary():
             views = await self.node.copied_views()
-            held()
+            standing()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CUT):
                     await released.wait()
@@ -119,7 +124,7 @@ class LongViews:
         self, table: str, request: web.Request, mean: Callable[[float], float] = lambda own: own
     ) -> web.StreamResponse:
         """All rows of a table as JSON lines. mean: the importance of a mean page, from that of those here."""
-        async with self._views() as views:
+        async with self._views(only=wanted_partitions(request)) as views:
             views.mean = mean(views.mean)
             return await _stream(table, getattr(views, table)(), request)
 
@@ -127,7 +132,7 @@ class LongViews:
         self, name: str, content_type: str, parts: Callable[[Views], Iterable[bytes]], request: web.Request
     ) -> web.StreamResponse:
         """The bytes that `parts` yields, streamed; `name` is for the log."""
-        async with self._views() as views:
+        async with self._views(only=wanted_partitions(request)) as views:
             return await _send(name, content_type, parts(views), request)
 
     async def stream(
@@ -138,7 +143,7 @@ class LongViews:
         request: web.Request,
     ) -> web.StreamResponse:
         """`rows` of what `choose` finds in a thread, as JSON lines of one commit boundary."""
-        async with self._views() as views:
+        async with self._views(only=wanted_partitions(request)) as views:
             found = await _in_thread(views, lambda views: _primed(rows(views, choose(views))))
             return await _stream(table, found, request)
 

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -80,6 +80,9 @@ CLOCKS = "clocks"
 """file of the data directory: hosts that want to be left alone for longer than that (xyro/clock_log.py)"""
 SIGNED = "signed-hosts"
 """file of the data directory: hosts whose requests are signed (xyro/request_signing.py)"""
+READ_OUT, LAST_VIEWS = 60.0, 5.0
+"""seconds that a partition which is to leave waits for those who read it; for those who began since, while no others
+can begin"""
 SETTLED = 24.0
 """turnovers after which the importance of a graph that was just found is within a few per cent (500 pages: 28 % after
 12, 2.8 % after 24)"""
@@ -285,6 +288,13 @@ class Node:
         for frontier in self.frontiers:
             frontier.outbox.retell(restored)
 
+    async def read_out(self, number: int, patience: float = READ_OUT) -> None:
+        """Return when no export nor other long view reads a partition, or after `patience` seconds: then those that do
+        break off when it is closed."""
+        store, end = self._residents[number].frontier.partition.store, self.clock.monotonic() + patience
+        while store.pinned and self.clock.monotonic() < end:
+            await self.clock.sleep(0.05)
+
     async def release(self, number: int, patience: float = 10.0) -> Partition:
         """Let a partition go: reads of it that are under way end within `patience` seconds (or are made again), all
         that came in is committed, and it is closed. Call once for each."""
@@ -295,6 +305,7 @@ class Node:
             self._give_back(resident)
             await self.clock.sleep(0.05)
         async with self._standing:
+            await self.read_out(number, min(patience, LAST_VIEWS))
             await resident.stop()
             self.network.closed(number)
             self.lookup.remove(number)
@@ -593,18 +604,27 @@ class Node:
             return look(resident.frontier.partition)
 
     @property
+    def partitions_here(self) -> Mapping[int, object]:
+        """The partitions that are here, each with a mark of this stay: one that left and came again has another."""
+        return dict(self._residents)
+
+    @property
     def has_partitions(self) -> bool:
         """False of a node of a cluster that has none yet."""
         return bool(self.frontiers)
 
-    async def views(self, copied: bool = True) -> Views:
-        """The crawl as it is at one commit boundary; of one that is not copied only the store. Close it (`with`)."""
-        async with self.boundary():
-            return await self.copied_views() if copied else self.crawl_views.views(self.clock.time(), copied=False)
+    async def views(self, copied: bool = True, only: Collection[int] | None = None) -> Views:
+        """The crawl as it is at one commit boundary; of one that is not copied only the store. Close it (`with`).
 
-    async def copied_views(self) -> Views:
+        only: the partitions to look at, None for all."""
+        async with self.boundary():
+            if copied:
+                return await self.copied_views(only)
+            return self.crawl_views.views(self.clock.time(), False, only)
+
+    async def copied_views(self, only: Collection[int] | None = None) -> Views:
         """The crawl, which must stand still, copied in a thread. Close it (`with`)."""
-        work = asyncio.create_task(asyncio.to_thread(self.crawl_views.views, self.clock.time()))
+        work = asyncio.create_task(asyncio.to_thread(self.crawl_views.views, self.clock.time(), True, only))
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:

@@ -160,6 +160,12 @@ def test_threads_may_write_and_read(store):
         assert len(list(store.scan(b""))) == 40
 
 
+def test_a_store_may_be_closed_while_threads_read_it(tmp_path):
+    run = [sys.executable, "-m", "tests.metadata.closed_while_read", str(tmp_path), "60"]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr  # -11: LevelDB was closed under a call
+
+
 def test_it_is_there_after_a_restart(tmp_path):
     store = Store.open(tmp_path, create=True)
     write(store, a=b"1")

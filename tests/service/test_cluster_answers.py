@@ -1,0 +1,87 @@
+"""What a cluster answers while partitions move between its nodes: each partition once, or a reason why not."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from tests.service.cluster_rig import running_cluster
+from tests.service.face import xyro
+from xyro.service.cluster.placement import set_epoch
+from xyro.wire.errors import MachineError
+
+URLS, HOSTS = 4000, 40
+MOVES, PAUSE = 8, 1.0
+"""of a partition, one after the other; seconds between two"""
+
+
+def test_all_tables_and_the_status_have_each_partition_once_while_partitions_move(tmp_path):
+    """They had a partition that moved not at all, or twice, and said nothing; a node ended by a segmentation fault."""
+    urls = [f"http://127.1.{number % HOSTS}.9:8999/{number}" for number in range(URLS)]
+    with running_cluster(tmp_path, delay=60.0) as cluster:
+        for number in (1, 2, 3):
+            cluster.start(number)
+        cluster.balanced(5, 5, 6)
+        assert cluster.submit(*urls)["accepted"] == URLS
+        done = threading.Event()
+        moving = threading.Thread(target=move, args=(cluster, done))
+        moving.start()
+        try:
+            failures, answers = ask(cluster, done, set(urls))
+        finally:
+            done.set()
+            moving.join()
+        assert not failures and answers >= MOVES, (answers, failures)
+        for number in (1, 2, 3):
+            cluster.stop(number)
+
+
+def test_a_partition_that_is_open_on_no_node_is_named_and_no_table_is_given_out_without_it(tmp_path):
+    with running_cluster(tmp_path) as cluster:
+        cluster.start(1)
+        assert cluster.submit("http://127.1.0.9:8999/")["accepted"] == 1
+        cluster.stop(1)
+        set_epoch(cluster.data(1) / "p0007", 99)
+        cluster.start(1)
+        status = cluster.until(lambda: cluster.get("/status"), "the node answers")
+        assert status["missing"] == ["partitions 7 are moving between nodes, or open on none: ask again"]
+        done = xyro("export", "pages", "--join", cluster.broker.url)
+        assert done.returncode == 3 and "partitions 7 are moving" in done.stderr, done
+
+
+def move(cluster, done: threading.Event) -> None:
+    """Move partitions from node to node, one after the other."""
+    with cluster.remote() as remote:
+        owners = [owner.node for owner in remote.placement.owners]
+    for count in range(MOVES):
+        partition = count % 4
+        target = owners[partition] = owners[partition] % 3 + 1
+        assert xyro("cluster", "--join", cluster.broker.url, "move", str(partition), str(target)).returncode == 0
+
+        def moved(partition: int = partition, target: int = target) -> bool:
+            with cluster.remote() as remote:
+                return remote.placement.owners[partition].node == target
+
+        cluster.until(moved, f"partition {partition} is on node {target}")
+        if done.wait(PAUSE):
+            return
+    done.set()
+
+
+def ask(cluster, done: threading.Event, urls: set[str]) -> tuple[Counter[str], int]:
+    """Ask until the moves are over. -> (reasons of answers that did not come, answers)"""
+    failures, answers = Counter[str](), 0
+    with cluster.remote() as remote:
+        while not done.is_set():
+            try:
+                found = [row["url"] for row in remote.lines("/export/pages")]
+                assert len(found) == len(urls) and set(found) == urls, (len(found), len(set(found)))
+                hosts = [row["host"] for row in remote.lines("/export/hosts")]
+                assert len(hosts) == len(set(hosts)) == HOSTS
+                status = remote.get("/status")
+                assert (status["known"], status.get("missing")) == (len(urls), None)
+                assert len(remote.get("/top", n=len(urls))) == len(urls)
+                answers += 4
+            except MachineError as error:
+                failures[str(error)] += 1
+    return failures, answers
