@@ -156,7 +156,10 @@ class ClusterAnswers:
             return None
         path = f"{request.path}?{urlencode({**request.query, 'part': 1})}"
         pieces = exchange(self._bus.link, ask_subject(self._bus.placement.crawl, node), "GET", path)
-        found = [piece async for piece in pieces]
+        try:
+            found = [piece async for piece in pieces]
+        except MachineError as error:
+            raise MachineError(f"node {node}: {error}") from error
         sent = [json.loads(text) for _, text, _ in found if text]
         headers = {key: value for each in sent for key, value in each.items() if key.startswith(("X-", "Content-Type"))}
         return web.Response(status=found[-1][0], headers=headers, body=b"".join(part for _, _, part in found))
