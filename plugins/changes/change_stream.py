@@ -18,7 +18,7 @@ from xyro.plugins.changes.change_rows import ChangeKind, ChangeRow, change_line,
 from xyro.plugins.changes.changed_texts import ChangedTexts
 from xyro.plugins.changes.cursors import UNREAD, Position, decode_cursor, encode_cursor
 from xyro.plugins.changes.stored_changes import KEY, ChangeStretch, StreamState, find_position, read_stretch
-from xyro.wire.errors import InputError
+from xyro.wire.errors import InputError, MachineError
 from xyro.wire.moments import moment_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,16 @@ Changes = Sequence[tuple[Line, ChangeRow]]
 Fill = Callable[[Changes], Awaitable[None]]
 
 
+async def _in_time(partition: int, asked: Awaitable[Any], patience: float | None) -> Any:
+    """The answer of a partition. MachineError: it took longer than `patience` seconds (None: it may)."""
+    try:
+        async with asyncio.timeout(patience):
+            return await asked
+    except TimeoutError:
+        late = f"partition {partition} did not answer in {patience:g} s"
+        raise MachineError(f"{late}; `xyro status` names a node that is away") from None
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeSource:
     """The stored changes of all partitions, wherever they are."""
@@ -50,7 +60,9 @@ class ChangeSource:
     """adds what changed of the texts; None: nobody asks"""
 
     @classmethod
-    def of_commands(cls, commands: CommandSender, clock: Clock, texts: ChangedTexts) -> ChangeSource:
+    def of_commands(
+        cls, commands: CommandSender, clock: Clock, texts: ChangedTexts, patience: float | None = None
+    ) -> ChangeSource:
         """The changes of a running crawl, which is asked by messages."""
 
         async def fill(changes: Changes) -> None:
@@ -60,13 +72,14 @@ class ChangeSource:
         async def read(partition: int, position: Position, size: int) -> ChangeStretch:
             plain = tuple(number for pair in position.lineage for number in pair)
             ask = partial(ReadChanges, number=position.number, lineage=plain, size=size, now=clock.time())
-            fields = await commands.send(partition, ask)
+            fields = await _in_time(partition, commands.send(partition, ask), patience)
             if not fields:
                 raise InputError(FOREIGN)
             return ChangeStretch.of_list(fields)
 
         async def find(partition: int, time: float) -> Position:
-            number, lineage = await commands.send(partition, partial(FindChange, time=time))
+            asked = commands.send(partition, partial(FindChange, time=time))
+            number, lineage = await _in_time(partition, asked, patience)
             return Position(number, tuple((epoch, base) for epoch, base in lineage))
 
         return cls(commands.partitions, read, find, fill)

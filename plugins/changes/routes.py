@@ -15,7 +15,7 @@ from xyro.plugins.changes.change_stream import ChangeSource, ChangeStream
 from xyro.plugins.changes.changed_texts import ChangedTexts
 from xyro.plugins.changes.sink_targets import json_lines
 from xyro.plugins.changes.stored_changes import KEY
-from xyro.wire.errors import InputError
+from xyro.wire.errors import InputError, MachineError
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
@@ -26,6 +26,8 @@ TICK = 0.25
 """seconds between two looks at a stream that had nothing more"""
 STALLED = 60.0
 """seconds that a client may take no byte before it is cut off"""
+PATIENCE = 15.0
+"""seconds that a partition is waited for, unless the changes are followed: then it may come back"""
 AT_ONCE = 16
 """readers at a time"""
 NOT_RECORDED = (
@@ -54,7 +56,8 @@ class _ChangeRoutes:
             raise InputError(f"{AT_ONCE} readers follow the changes: try again later")
         where = change_filter(request.query.get("where", ""))
         texts = ChangedTexts.of_crawl(self.node.settings, self.node.data.path)
-        source = ChangeSource.of_commands(self.node.services.commands, self.node.clock, texts)
+        patience = None if request.query.get("follow") == "1" else PATIENCE
+        source = ChangeSource.of_commands(self.node.services.commands, self.node.clock, texts, patience)
         start = await source.position(request.query.get("since", ""), self.node.clock.time())
         stream = ChangeStream(source, start, where)
         lines = await stream.read()  # a cursor of another crawl is refused before anything is answered
@@ -76,7 +79,7 @@ class _ChangeRoutes:
                         await response.write(b"\n")
                 lines = await stream.read()
             await response.write_eof()
-        except (ConnectionError, TimeoutError):  # it has seen enough, or takes nothing
+        except (ConnectionError, TimeoutError, MachineError):  # it has seen enough, takes nothing, or cannot have all
             if request.transport is not None:
                 request.transport.abort()
         finally:

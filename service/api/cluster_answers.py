@@ -154,7 +154,12 @@ class ClusterAnswers:
         path, wait = f"{request.path}?{urlencode({**request.query, 'part': 1})}", self._gathering.wait()
         while partition not in self._bus.open:
             if (node := self._gathering.owner_of(partition)) != self._bus.number:
-                status, body, sent = await gather_answer(self._bus.link, self._bus.placement.crawl, node, "GET", path)
+                try:
+                    status, body, sent = await gather_answer(
+                        self._bus.link, self._bus.placement.crawl, node, "GET", path
+                    )
+                except MachineError as error:
+                    raise MachineError(f"node {node}: {error}") from error
                 if not sent or partition in covered(sent):
                     headers = {key: value for key, value in sent.items() if key.startswith(("X-", "Content-Type"))}
                     return web.Response(status=status, headers=headers, body=body)

@@ -81,6 +81,8 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
         ):
             done = xyro(*words, *join)
             assert done.returncode == 3 and "node 2" in done.stdout + done.stderr, words
+        done = xyro("changes", *join)
+        assert done.returncode == 3 and "did not answer in 15 s" in done.stderr, "it waited for ever"
         audit = xyro("audit", *join).stdout
         assert audit.startswith("incomplete: partitions ") and f"Of the others: {short['known']:,} pages" in audit
         own = xyro("status", "--check", "--data", cluster.data(1))
