@@ -11,12 +11,18 @@ from xyro.wire.messages import NO_LINKS, Kind, Links
 
 
 class Answer(Struct):
-    """Times are wall-clock seconds since 1970; `duration` is monotonic seconds. See PageReport for the other fields."""
+    """Times are wall-clock seconds since 1970; those of `duration` and `received_at` are monotonic.
+
+    See PageReport for the other fields.
+    """
 
     started: float
     ended: float = 0.0
     duration: float = 0.0
+    """from the request to the last byte: what we did with the answer is no time of its server's"""
     status: int = 0
+    received_at: float = 0.0
+    """moment of the last byte; 0.0: as now"""
     error: str = ""
     """failure kind (xyro/failures.py), empty for a good read, a 304 and a redirect"""
     detail: str = ""

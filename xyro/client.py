@@ -315,6 +315,11 @@ class AiohttpReply:
         """Bytes that came for this answer so far, headers and framing included."""
         return self._exchange.received
 
+    @property
+    def ended(self) -> float:
+        """Monotonic seconds: when its last byte came, or it failed; 0.0 while it goes on."""
+        return self._exchange.ended
+
     async def read(self) -> bytes:
         """The next bytes of the body as they were sent (coded), empty at its end. TheirError if it breaks."""
         content = self._response.content

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from xyro.decode import Caps
 from xyro.tape import Tape
+from xyro.wire.clock import SystemClock
 from xyro.wire.errors import TheirError
 
 C = TypeVar("C")
@@ -54,6 +55,8 @@ class ClientLimits(Struct, frozen=True):
 
 
 DEFAULT_LIMITS = ClientLimits()
+_MONOTONIC = SystemClock().monotonic
+"""the loop's own time stands still while it works"""
 ORIGINS = 16_384
 """whose servers are known to close idle connections, and when: those heard of last"""
 DOUBT = 0.3
@@ -196,6 +199,8 @@ class Exchange:
     failure: str = ""
     tape: Tape | None = None
     """the answer as it came, where it is kept"""
+    ended: float = 0.0
+    """monotonic seconds, not the loop's: when its last byte came, or it failed"""
 
     def late(self, now: float, limits: ClientLimits, patience: float = 1.0) -> str:
         """The failure class of an exchange that takes too long, or an empty string. patience: share of the time, above
@@ -238,6 +243,8 @@ class ConnectionWatch:
             self._timer = asyncio.get_running_loop().call_later(self._tick, self._look)
 
     def remove(self, exchange: Exchange) -> None:
+        """It is over."""
+        exchange.ended = exchange.ended or _MONOTONIC()
         self._exchanges.discard(exchange)
 
     def close(self) -> None:

@@ -184,7 +184,8 @@ class Fetcher:
             answer.truncated = _CUT.get(error.kind, "") if answer.status else ""
         now = self._clock.monotonic()
         answer.ended = self._clock.time()
-        answer.duration = now - began
+        answer.received_at = min(max(answer.received_at, began), now) if answer.received_at else now
+        answer.duration = answer.received_at - began
         if answer.status and answer.size <= LONG:
             self._long_pages.note_other(now)
 
@@ -220,7 +221,7 @@ class Fetcher:
         else:
             await reply.drop()
         finally:
-            answer.bytes = reply.received
+            answer.bytes, answer.received_at = reply.received, reply.ended
 
     def _signed(self, url: str, headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """Headers of one request."""
@@ -242,7 +243,7 @@ class Fetcher:
         _note(reply, answer)
         answer.retry_after = self._retry_after(reply.headers)
         await reply.drop()
-        answer.bytes = reply.received
+        answer.bytes, answer.received_at = reply.received, reply.ended
 
     async def _fetch_robots(self, url: str, answer: Answer, copy: PageCopy | None) -> None:
         self._check(url)
@@ -263,8 +264,8 @@ class Fetcher:
             else:
                 await _read_robots(reply, answer)
         finally:
-            answer.bytes = reply.received
             await reply.drop()
+            answer.bytes, answer.received_at = reply.received, reply.ended
 
     def _check(self, url: str) -> None:
         kind = self._client.guard.host_allowed(url)

@@ -58,6 +58,10 @@ class Reply(Protocol):
     def received(self) -> int:
         """Bytes that came for this answer so far, headers and framing included."""
 
+    @property
+    def ended(self) -> float:
+        """Monotonic seconds: when its last byte came, or it failed; 0.0 while it goes on."""
+
     async def read(self) -> bytes:
         """The next bytes of the body as they were sent (coded), empty at its end. TheirError if it breaks."""
 

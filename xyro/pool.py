@@ -476,7 +476,8 @@ class Pool:
             self.slots.failed(host)
         unknown = state is NO_RULES or state.failures > 0
         delay = self._politeness.remembered_gap(host) if unknown else state.rules.crawl_delay
-        return self._politeness.finished(host, address, now, answer.duration, failed, answer.retry_after, delay)
+        ended = min(answer.received_at or now, now)  # the host need not wait while we worked on what it sent
+        return self._politeness.finished(host, address, ended, answer.duration, failed, answer.retry_after, delay)
 
     def _tell(self, host: str, order: FetchOrder, answer: Answer, host_wait: float) -> None:
         """The order's one report; its host may be read again `host_wait` seconds after the end of the read."""

@@ -6,6 +6,7 @@ import asyncio
 import codecs
 import gzip
 import hashlib
+import time
 import zlib
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -57,6 +58,18 @@ async def test_a_good_read() -> None:
     assert answer.bytes > len(BODY)
     assert 0 < answer.started <= answer.ended
     assert answer.duration >= 0
+
+
+async def test_what_we_do_with_an_answer_is_no_time_of_its_server() -> None:
+    body = b"".join(b"<a href=/%d>" % link for link in range(10_000))
+    async with serving(says(page(body))) as server, reading() as fetcher:
+        before = time.monotonic()
+        answer = await fetcher.fetch(order(server.url + "/"))
+        worked = time.monotonic() - answer.received_at
+    assert before < answer.received_at
+    assert answer.duration <= answer.received_at - before
+    assert len(answer.links.urls) == 10_000
+    assert worked > 0.002  # 10,000 links take ten times as long on a fast machine
 
 
 @pytest.mark.parametrize(

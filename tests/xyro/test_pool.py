@@ -532,6 +532,21 @@ async def test_retry_after_spares_the_whole_host() -> None:
         assert bench.told == [0, 1]
 
 
+async def test_a_delay_counts_from_the_last_byte_not_from_the_end_of_our_work_on_it() -> None:
+    async with Bench(Manners(min_delay=10.0, factor=0.0, ip_delay=0.0)).running() as bench:
+        first, second = "http://h/0", "http://h/1"
+        bench.script.gates[first] = asyncio.Event()
+        bench.script.answers[first] = lambda: bench.script.good(received_at=bench.clock.monotonic() - 3.0)
+        bench.script.answers[second] = lambda: bench.script.good(received_at=bench.clock.monotonic() + 3.0)  # none can
+        await bench.read(*pages("h", 3))
+        await bench.pass_time(15.0)  # robots.txt and its delay, then a read of 5 s, the last 3 of which are our work
+        bench.script.gates[first].set()
+        await bench.settle()
+        await bench.pass_time(20.0)
+        begun = bench.script.page_times()
+        assert [later - begun[0] for later in begun] == [0.0, 5.0 - 3.0 + 10.0, 5.0 - 3.0 + 20.0]
+
+
 async def test_a_page_that_is_gone_does_not_slow_its_host() -> None:
     async with Bench().running() as bench:
         bench.script.answers["http://h/0"] = lambda: bench.script.good(404, error="http-404")

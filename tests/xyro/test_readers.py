@@ -31,7 +31,7 @@ from xyro.wire.messages import Kind, Links
 ROOT = Path(__file__).parents[2]
 HTML = b"<html><body><a href=/one>1</a> <a href='http://127.0.0.9/two' rel=nofollow>2</a></body></html>"
 BIG = b"<?xml version='1.0'?><feed>" + b"<entry/>" * 400_000 + b"</feed>"
-TIMES = {"started": 0.0, "ended": 0.0, "duration": 0.0}
+TIMES = {"started": 0.0, "ended": 0.0, "duration": 0.0, "received_at": 0.0}
 
 
 async def pages(talk: Talk) -> None:
