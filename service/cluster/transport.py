@@ -42,6 +42,8 @@ FULL = topics.LEASED // 2
 """messages that may wait for one partition, of other nodes' too"""
 REPEATS = 0.5
 """seconds between two looks at what had no answer"""
+TRAVELS = Command | Submit | CashTransfer | Ack
+"""messages for partitions of other nodes"""
 STILL = 3.0
 """seconds: a process that stood still for longer may have been taken for dead"""
 _log = logging.getLogger("xyro")
@@ -215,6 +217,9 @@ class ClusterBus:
             if target in self.open:
                 self._local.post(topic, message)
                 return
+            if not isinstance(message, TRAVELS):  # of a read or load that ended when its partition had left
+                self.counts.homeless += 1
+                return
             message = self.courier.take(topic, message, self._clock.monotonic())
             sender = FROM_NODE if isinstance(message, Command | Submit) else partition
             self._send(self.placement.owners[target].node, sender, topic, message)
@@ -344,8 +349,7 @@ class ClusterBus:
         name, _, number = entry.topic.partition(".")
         if name == topics.ANSWERS and isinstance(message, CommandAnswer):
             return number == str(self.number)
-        travels = isinstance(message, Command | Submit | CashTransfer | Ack)
-        if name != topics.PAGES or not number.isdecimal() or not travels:
+        if name != topics.PAGES or not number.isdecimal() or not isinstance(message, TRAVELS):
             raise CodecError(f"frame: a {type(message).__name__} for {entry.topic[:40]!r}")
         if isinstance(message, CashTransfer | Ack) and message.source != entry.partition:
             raise CodecError(f"frame: a {type(message).__name__} that is not its sender's")

@@ -314,6 +314,7 @@ class Node:
             self.calendars.remove(resident.calendar)
             self.frontiers.remove(resident.frontier)
             self.data.partitions.remove(resident.frontier.partition)
+            self.load_loop.leave(number)
             self._reads_before -= resident.frontier.reads
             if resident.loop.failed is not None:
                 raise resident.loop.failed
@@ -659,7 +660,10 @@ class Node:
         partition = partition_of(host_of(f"http://{host}/"), self.commands.partitions)
         is_known: bool = await self.commands.send(partition, partial(HoldHost, host=host, state=hold))
         if hold == "blocked":
-            self._take_back(self.pool.drop(host))
+            dropped = self.pool.drop(host)
+            self._take_back(dropped)
+            for order in dropped:
+                self.load_loop.missing(order.url)
         if not hold and host not in self.blackout_switch.shut_hosts:
             self.pool.resume(host)
         return is_known
@@ -670,13 +674,12 @@ class Node:
             self._take_back(self.pool.drop(name))
 
     def _take_back(self, orders: Iterable[FetchOrder]) -> None:
-        """Orders of a host that was blocked go back to their partitions, and no load waits for them."""
+        """Orders whose reads have not begun go back to their partitions; a document may go on waiting for them."""
         for order in orders:
             if self.side.dropped(order):
                 continue
             page = local_page(order.page)
             self.commands.post(owner_of(order.page), ReturnOrders(0, (page,), (order.epoch,)))
-            self.load_loop.missing(order.url)
 
     @property
     def committed_at(self) -> float | None:

@@ -121,13 +121,15 @@ class Cluster:
         self.until(lambda: self.counts() == sorted(counts), f"partitions {counts}")
 
     def complete(self, pages: int = 0) -> dict:
-        """Wait until nothing is unread, leased or in flight."""
+        """Wait until nothing is unread, leased or in flight, and no document waits for its parts."""
 
         def ended():
             status = self.get("/status")
             if not status or status.get("missing") or status["known"] < max(2, pages):
                 return None
-            if status["states"]["unread"] or status["leased"] or status["in_flight"] or any(status["queue"].values()):
+            if any(status[name] for name in ("leased", "in_flight", "waiting_loads")):
+                return None
+            if status["states"]["unread"] or any(status["queue"].values()):
                 return None
             audit = self.get("/audit")
             return audit if audit and not audit["in_flight"] and audit["pages"] == status["known"] else None
