@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import urllib.request
 
@@ -67,6 +68,20 @@ def test_a_node_that_is_away_is_named_first_and_missed_no_more_when_it_is_back(t
         cluster.start(2)
         assert cluster.until(lambda: (cluster.get("/audit") or {}).get("ok"), "all answer again")
         cluster.stop(1), cluster.stop(2)
+
+
+def test_the_log_says_when_the_broker_goes_away_and_how_long_it_was_away(tmp_path):
+    with running_cluster(tmp_path) as cluster:
+        cluster.start(1)
+        for times in (1, 2):
+            cluster.broker.kill()
+            cluster.until(lambda times=times: cluster.log(1).read_text().count(" is away: ") == times, "it says so")
+            time.sleep(1.0)
+            cluster.broker.start()
+            cluster.until(lambda times=times: cluster.log(1).read_text().count(" is back; ") == times, "it says so")
+        found = re.findall(r"the broker \S+ is back; it was away for ([\d.]+) s", cluster.log(1).read_text())
+        assert len(found) == 2 and min(map(float, found)) >= 1.0
+        assert cluster.stop(1).count("the broker ") == 4, "that it leaves by itself is not worth a line"
 
 
 def test_what_cannot_be_decoded_is_told_once_in_the_log(tmp_path):
