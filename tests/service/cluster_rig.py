@@ -170,19 +170,19 @@ def alone(folder: Path, *seeds: str, partitions: int = 16) -> tuple[dict[str, tu
 
 
 class ServerLog:
-    """The server's own account of the requests, from the byte at which it is opened."""
+    """The server's own account of the requests from the moment at which it is opened. Those of before do not count,
+    although the server may write them later: a crawl without delays left its own there."""
 
-    def __init__(self, path: Path, behind: float = 0.0) -> None:
-        """behind: seconds within which the server writes what it has logged."""
-        time.sleep(behind)
+    def __init__(self, path: Path) -> None:
         self.path = path
+        self.opened = time.time()
         self.begin = path.stat().st_size if path.exists() else 0
 
     def _lines(self) -> list[list[str]]:
         with self.path.open("rb") as file:
             file.seek(self.begin)
             lines = [line.decode().rstrip("\n").split("\t") for line in file if line.endswith(b"\n")]
-        return sorted(lines, key=lambda line: float(line[0]))
+        return sorted((line for line in lines if float(line[0]) >= self.opened), key=lambda line: float(line[0]))
 
     def requests(self) -> list[tuple[float, str, str]]:
         """(moment, host, path), in order."""

@@ -57,7 +57,7 @@ def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, 
         for number in (1, 2, 3):
             cluster.start(number)
         cluster.balanced(5, 5, 6)
-        log = ServerLog(log_path, WRITTEN)
+        log = ServerLog(log_path)
         first = crawled(cluster, web.entry, "--max-pages", "100")
         assert (first["ended"], first["pages_read"], requests(log)[0]) == ("max-pages", 100, 100)
         assert first["unread"] and first["cut_short"] == {} and first["textless"] == 0
@@ -97,7 +97,7 @@ def test_a_killed_node_makes_no_read_beyond_the_bound(tmp_path, web, log_path, m
         for number in (1, 2, 3):
             cluster.start(number)
         cluster.balanced(5, 5, 6)
-        log = ServerLog(log_path, WRITTEN)
+        log = ServerLog(log_path)
         crawl = begin(cluster, web.entry, "--max-pages", str(pages))
         cluster.until(lambda: sum(log.reads().values()) >= moment, f"{moment} reads")
         victim = 1 + moment % 3
