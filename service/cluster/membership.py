@@ -41,7 +41,7 @@ from xyro.service.cluster.placement import (
     epochs,
     set_epoch,
 )
-from xyro.service.cluster.transport import ClusterBus, MessageLoss
+from xyro.service.cluster.transport import ClusterBus, Send, at_once
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir, folder_of
 from xyro.wire.clock import Clock
@@ -63,15 +63,15 @@ class ClusterMembership:
     """One process's part in the cluster of a broker (`Membership` of service/node/cluster_seam.py)."""
 
     def __init__(
-        self, url: str, ca: Path | None, clock: Clock, loss: MessageLoss | None = None, stage: Stage = lambda name: None
+        self, url: str, ca: Path | None, clock: Clock, send: Send = at_once, stage: Stage = lambda name: None
     ) -> None:
-        """loss, stage: for tests (transport.py, mover.py)."""
+        """send, stage: for tests (transport.py, mover.py)."""
         self.url = url
         self.ca = ca
         self.instance = secrets.token_hex(8)
         self.number = 0
         self._clock = clock
-        self._loss = loss
+        self._send = send
         self._stage = stage
         self._placement: Placement | None = None
         self._link: BrokerLink | None = None
@@ -252,7 +252,7 @@ class ClusterMembership:
         for url in map(urlsplit, servers):
             for address in await _addresses(url.hostname or "", url.port or PORT):
                 guard.deny(address, url.port or PORT)
-        self._bus = ClusterBus(self._link, self._placement, self.number, self.instance, self._clock, self._loss)
+        self._bus = ClusterBus(self._link, self._placement, self.number, self.instance, self._clock, self._send)
         self._running.append(asyncio.create_task(self._bus.run()))
         return self._bus
 

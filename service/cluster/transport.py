@@ -12,9 +12,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from xyro.service.cluster.address_turns import AddressTurns
@@ -71,32 +70,13 @@ class TrafficCounts:
         return asdict(self)
 
 
-@dataclass(slots=True)
-class MessageLoss:
-    """A share each of messages is lost, doubled and delayed on the way out, by seed: for tests."""
+Send = Callable[[Callable[[], None]], None]
+"""calls what sends a message, once; for tests of a bad network as often, and as late, as they like"""
 
-    share: float
-    seed: int
-    fates: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("lost", "doubled", "delayed"), 0))
-    _random: random.Random = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._random = random.Random(self.seed)
-
-    def pass_on(self, send: Callable[[], None]) -> None:
-        """Call `send` as often, and as late, as fate will have it."""
-        fate = self._random.random() / self.share if self.share else 3.0
-        if fate < 1.0:
-            self.fates["lost"] += 1
-        elif fate < 2.0:
-            self.fates["doubled"] += 1
-            send()
-            send()
-        elif fate < 3.0:
-            self.fates["delayed"] += 1
-            asyncio.get_running_loop().call_later(self._random.random() / 10, send)
-        else:
-            send()
+def at_once(send: Callable[[], None]) -> None:
+    """Send it."""
+    send()
 
 
 def node_subject(crawl: str, node: int) -> str:
@@ -117,7 +97,7 @@ class ClusterBus:
         node: int,
         instance: str,
         clock: Clock,
-        loss: MessageLoss | None = None,
+        send: Send = at_once,
     ) -> None:
         self.placement = placement
         self.number = node
@@ -134,7 +114,7 @@ class ClusterBus:
         self.link = link
         self._clock = clock
         self._local = LocalBus()
-        self._loss = loss
+        self._pass_on = send
         self._outgoing: dict[int, list[Entry]] = {}
         self._queued = 0
         self._numbers = itertools.count(int(clock.time() * 1e6))
@@ -238,10 +218,7 @@ class ClusterBus:
             self.counts.homeless += 1
             return
         entry = Entry(topic, partition, epoch, encode(message))
-        if self._loss is None:
-            self._enqueue(node, entry)
-        else:
-            self._loss.pass_on(lambda: self._enqueue(node, entry))
+        self._pass_on(lambda: self._enqueue(node, entry))
 
     def _enqueue(self, node: int, entry: Entry) -> None:
         size = len(entry.message)

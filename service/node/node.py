@@ -170,10 +170,9 @@ class Node:
             self._settle_in(frontier)
         self.unsynced = 0
         """weight of the reports posted and not yet on disk"""
-        self.started = 0.0
         self.best: list[dict[str, Any]] = []
         """the most important pages, as they were when it stopped"""
-        self._reads_before, self._tasks, self._is_over = 0, list[asyncio.Task[None]](), False
+        self._reads_before, self._tasks, self._is_over, self.started = 0, list[asyncio.Task[None]](), False, 0.0
 
     def _reader_of(self, on_report: OnReport) -> Reader:
         options = options_of(self.settings, link_words(self.settings), self.gamma(), self.network.nodes)
