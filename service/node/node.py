@@ -229,6 +229,7 @@ class Node:
                 self.pool.restore(row.name, row.next_at, row.failures)
             if row.hold:
                 self.pool.hold(frontier.partition.hosts.names[number])
+        self.pool.take_rules(frontier.partition.directory)
         return waiting
 
     def _frontier_of(self, partition: Partition) -> Frontier:
@@ -299,8 +300,11 @@ class Node:
         that came in is committed, and it is closed. Call once for each."""
         resident = self._residents[number]
         resident.leaving = True
+        hosts = resident.hosts()
         end = self.clock.monotonic() + patience
-        while len(resident.frontier.scheduler.leases) and self.clock.monotonic() < end:
+        while self.clock.monotonic() < end and (
+            len(resident.frontier.scheduler.leases) or any(host in hosts for host in self.pool.hosts_read)
+        ):
             self._give_back(resident)
             await self.clock.sleep(0.05)
         async with self._standing:
@@ -318,6 +322,8 @@ class Node:
             if resident.loop.failed is not None:
                 raise resident.loop.failed
             await asyncio.to_thread(resident.loop.close)
+            rules = self.pool.give_rules(resident.hosts())
+            await asyncio.to_thread(rules.write, resident.frontier.partition.directory)
         return resident.frontier.partition
 
     async def _housekeeping(self) -> None:
