@@ -161,6 +161,7 @@ class Node:
             self.fetch_loop.side_reads,
             self.pool.post,
             self._eased,
+            self._give_back_of,
             self.fetch_loop.answered,
         )
         self.recent = RecentFigures(self.clock)
@@ -677,6 +678,10 @@ class Node:
         """Return the orders of a partition whose reads have not begun."""
         for name in resident.leased_hosts():
             self._take_back(self.pool.drop(name))
+
+    def _give_back_of(self, number: int) -> None:
+        if (resident := self._residents.get(number)) is not None:
+            self._give_back(resident)
 
     def _take_back(self, orders: Iterable[FetchOrder]) -> None:
         """Orders whose reads have not begun go back to their partitions; a document may go on waiting for them."""
