@@ -8,22 +8,27 @@ own, and `adopt` makes the bucket anew of that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 import msgspec
 
 from xyro.service.cluster.broker_link import BrokerLink
+from xyro.service.cluster.gathering import listed
 from xyro.service.cluster.node_watch import ALIVE_SECONDS, alive_subject, changed_subject
 from xyro.service.cluster.placement import Bucket, Placement
+from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.text import counted
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 ORPHANS: Final = "xyro.*.orphan"
 """subjects on which nodes say what they know of a placement whose bucket is empty"""
+FOLLOWED_EACH: Final = 0.5
+"""seconds between two looks at a node that drains"""
 LISTEN_SECONDS: Final = 5.0
 """until every running node has said so: they look every two seconds"""
 
@@ -88,6 +93,39 @@ async def drain(link: BrokerLink, node: int) -> Placement:
         return now.with_member(node, msgspec.structs.replace(member, draining=True))
 
     return await _change(link, change)
+
+
+async def follow_drain(
+    link: BrokerLink, placement: Placement, node: int, clock: Clock, patience: float, tell: Callable[[str], None]
+) -> None:
+    """Return when a node that drains has no partition any more; meanwhile tell where each goes.
+
+    MachineError: none has gone for `patience` seconds, or the node does not answer."""
+    bucket, left = await Bucket.open(link), placement.owned(node)
+    end = clock.monotonic() + patience
+    while left:
+        if await open_partitions(link, placement.crawl, node) is None:
+            raise MachineError(
+                f"node {node}: does not answer, and has {_partitions(left)}: start it, and drain it again; if its disk "
+                "is lost, `xyro cluster restore` brings them back from a backup"
+            )
+        if clock.monotonic() > end:
+            raise MachineError(
+                f"node {node}: has {_partitions(left)} yet, and none has gone for {patience:.0f} s; it goes on, and "
+                "its log says what holds them"
+            )
+        await clock.sleep(FOLLOWED_EACH)
+        now = await bucket.change(lambda now: None)
+        if (member := now.members.get(str(node))) is not None and not member.draining:
+            raise MachineError(f"node {node}: was started anew meanwhile, and keeps what it has")
+        for q in sorted(left.keys() - now.owned(node).keys()):
+            del left[q]
+            end = clock.monotonic() + patience
+            tell(f"partition {q} is on node {now.owners[q].node} now; {len(left)} to go")
+
+
+def _partitions(numbers: Collection[int]) -> str:
+    return f"{counted(len(numbers), 'partition')} ({listed(sorted(numbers))})"
 
 
 async def forget(link: BrokerLink, node: int) -> Placement:
