@@ -26,26 +26,17 @@ from xyro.metadata.directories import create_directory
 from xyro.metadata.partition import create, new_seed
 from xyro.metadata.recovery import open_partition
 from xyro.service.cluster.broker_link import PORT, BrokerLink
+from xyro.service.cluster.bucket import Bucket, NodeFile, differences, epoch_of, epochs, set_epoch
 from xyro.service.cluster.cluster_remote import lost_bucket, running_crawl
 from xyro.service.cluster.mover import Stage
 from xyro.service.cluster.node_answers import NodeAnswers
 from xyro.service.cluster.node_watch import NodeWatch, changed_subject, is_alive
-from xyro.service.cluster.placement import (
-    Bucket,
-    Member,
-    NodeFile,
-    Owner,
-    Placement,
-    differences,
-    epoch_of,
-    epochs,
-    set_epoch,
-)
 from xyro.service.cluster.transport import ClusterBus, Send, at_once
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir, folder_of
 from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.placement import Member, Owner, Placement
 
 if TYPE_CHECKING:
     from xyro.guard import Guard

@@ -14,13 +14,14 @@ import msgpack
 
 from xyro.metadata.recovery import open_partition
 from xyro.service.cluster.arrivals import Arrivals
+from xyro.service.cluster.bucket import Bucket, encoded, epoch_of
 from xyro.service.cluster.cluster_remote import CRAWLS
 from xyro.service.cluster.mover import Mover, Stage
-from xyro.service.cluster.placement import Bucket, Placement, encoded, epoch_of
 from xyro.service.node.data_dir import folder_of
 from xyro.service.node.reload import follow
 from xyro.wire.clock import Clock
 from xyro.wire.errors import MachineError, XyroError
+from xyro.wire.placement import Placement
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg

@@ -30,11 +30,11 @@ from xyro.metadata import rows
 from xyro.metadata.partition import create
 from xyro.plugins import extensions
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
+from xyro.service.cluster.bucket import Bucket, epochs
 from xyro.service.cluster.cluster_remote import gather_answer, reason_of
 from xyro.service.cluster.gathering import listed
 from xyro.service.cluster.mover import Carrier
 from xyro.service.cluster.node_watch import changed_subject
-from xyro.service.cluster.placement import Bucket, Placement, epochs
 from xyro.service.cluster.steering import open_partitions
 from xyro.service.node import crawl_file
 from xyro.service.node.backup import Pinned
@@ -44,6 +44,7 @@ from xyro.service.node.stopped import nodes_of
 from xyro.service.views.audit import PartitionAudit, audit_part, combined_audit
 from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.placement import Placement
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier

@@ -1,6 +1,6 @@
 """Shows a cluster, and changes it as a person wants: a partition is to move, a node to leave.
 
-Each is one change of the placement (placement.py); the nodes do what it asks for when they next look, and are told to
+Each is one change of the placement (bucket.py); the nodes do what it asks for when they next look, and are told to
 look at once. Where all servers of the broker lost their disks, running nodes say what they know on a subject of their
 own, and `adopt` makes the bucket anew of that.
 """
@@ -15,11 +15,12 @@ import msgpack
 import msgspec
 
 from xyro.service.cluster.broker_link import BrokerLink
+from xyro.service.cluster.bucket import Bucket
 from xyro.service.cluster.gathering import listed
 from xyro.service.cluster.node_watch import ALIVE_SECONDS, alive_subject, changed_subject
-from xyro.service.cluster.placement import Bucket, Placement
 from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.placement import Placement
 from xyro.wire.text import counted
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from xyro.configs.schema import Settings
     from xyro.service.cluster.broker_link import BrokerLink
-    from xyro.service.cluster.placement import Placement
+    from xyro.wire.placement import Placement
 
 QUEUED_BYTES = 32 << 20
 """of messages that wait to be handed to the broker; what comes beyond that is dropped"""

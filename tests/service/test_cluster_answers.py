@@ -7,7 +7,7 @@ from collections import Counter
 
 from tests.service.cluster_rig import running_cluster
 from tests.service.face import xyro
-from xyro.service.cluster.placement import set_epoch
+from xyro.service.cluster.bucket import set_epoch
 from xyro.wire.errors import MachineError
 
 URLS, HOSTS = 4000, 40
