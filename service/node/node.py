@@ -30,7 +30,7 @@ from xyro.metadata.states import State
 from xyro.reader import OnReport, Reader
 from xyro.refresh.population import Population
 from xyro.service.node.blackout_switch import BlackoutSwitch
-from xyro.service.node.command_sender import CommandSender
+from xyro.service.node.command_sender import Absent, CommandSender
 from xyro.service.node.crawl_views import CrawlViews
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.fetch_loop import FetchLoop
@@ -357,8 +357,16 @@ class Node:
             unread += frontier.scheduler.unread
         return pages, unread
 
-    async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
-        """Hand canonical URLs over; returns when they are on disk. Raises what a partition failed of.
+    async def submit(
+        self,
+        urls: Iterable[str],
+        priority: Priority = Priority.ORDERED,
+        *,
+        seed: bool = True,
+        absent: Absent | None = None,
+    ) -> Mapping[int, str]:
+        """Hand canonical URLs over; returns when they are on disk. Raises what a partition failed of. absent, and what
+        is returned: `CommandSender.submit`.
 
         Seeds widen the scope of this node at once, too: their own partition may be another node's.
         """
@@ -366,10 +374,11 @@ class Node:
         if seed:
             for url in urls:
                 self.scope.add_seed(url)
-        await self.commands.submit(Submit(urls, priority, seed))
+        gone = await self.commands.submit(Submit(urls, priority, seed), absent)
         if seed and self.scope.mode == "domain" and len(self._residents) < self.commands.partitions:
             places = {self.scope.place_of(url): url for url in urls}  # hosts of one domain are of many partitions
             self.commands.widen(list(places.values()))
+        return gone
 
     async def sow(self, seeds: Iterable[str]) -> None:
         """Begin or resume: seeds widen the scope, and those not yet read are ordered."""

@@ -108,7 +108,8 @@ class Cluster:
     def _submitted(self, urls: tuple[str, ...]) -> dict | None:
         try:
             with self.remote() as remote:
-                return remote.post("/submit", {"urls": list(urls)})
+                answer = remote.post("/submit", {"urls": list(urls)})
+                return None if answer.get("absent") else answer
         except MachineError:
             return None
 
