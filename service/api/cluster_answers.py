@@ -25,7 +25,7 @@ from xyro.plugins.warehouse.documents_view import is_page_id
 from xyro.service.cluster.cluster_remote import ask_subject, exchange, gather_answer, reason_of
 from xyro.service.cluster.gathering import MOVE_SECONDS, Cuts, Gathered, Gathering, Reply, listed, merged_status
 from xyro.service.cluster.node_answers import BROKEN_OFF
-from xyro.service.cluster.steering import open_partitions
+from xyro.service.cluster.node_watch import live_node
 from xyro.service.cluster.transport import ClusterBus
 from xyro.service.node.coverage import PARAMETER, covered, packed_partitions
 from xyro.service.views.audit import PartitionAudit, combined_audit
@@ -78,15 +78,15 @@ class ClusterAnswers:
         link, crawl, members = self._bus.link, self._bus.placement.crawl, self._bus.placement.members
         owners = {q: self._gathering.owner_of(q) for q in partitions}
         nodes = sorted({*owners.values()})
-        answers = await asyncio.gather(*(open_partitions(link, crawl, node) for node in nodes))
+        answers = await asyncio.gather(*(live_node(link, crawl, node) for node in nodes))
         here, found = dict(zip(nodes, answers, strict=True)), dict[int, str]()
         for q, node in owners.items():
-            if (there := here[node]) is None:
+            if (live := here[node]) is None:
                 host = members[str(node)].host if str(node) in members else "?"
                 found[q] = (
                     f"node {node} on {host}, which has its host, does not answer: submit it again when it is back"
                 )
-            elif q not in there[0] and seconds > MOVE_SECONDS:
+            elif q in live.shut or (q not in live.open and seconds > MOVE_SECONDS):
                 found[q] = f"partition {q}, which has its host, is open on no node: the log of node {node} says why"
         return found
 

@@ -107,7 +107,8 @@ def _text(found: dict[str, Any]) -> str:
     for node in found["nodes"]:
         state = "away" if not node["alive"] else "leaves" if node["draining"] else "here"
         partitions = listed(node["partitions"]) or "no partition"
-        lines.append(f"node {node['node']} on {node['host']}, {state}: {partitions}{_process(node)}")
+        closed = f"; closed: {listed(node['closed'])}, as its log says" if node["closed"] else ""
+        lines.append(f"node {node['node']} on {node['host']}, {state}: {partitions}{closed}{_process(node)}")
     lines += [f"partition {move['partition']} moves to node {move['to']}" for move in found["moves"]]
     return "\n".join(lines)
 

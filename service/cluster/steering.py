@@ -17,7 +17,7 @@ import msgspec
 from xyro.service.cluster.broker_link import BrokerLink
 from xyro.service.cluster.bucket import Bucket
 from xyro.service.cluster.gathering import listed
-from xyro.service.cluster.node_watch import ALIVE_SECONDS, alive_subject, changed_subject
+from xyro.service.cluster.node_watch import changed_subject, live_node
 from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.placement import Placement
@@ -37,38 +37,26 @@ LISTEN_SECONDS: Final = 5.0
 async def cluster_status(link: BrokerLink, placement: Placement) -> dict[str, Any]:
     """Nodes with their partitions, who does not answer, and the moves to come."""
     numbers = sorted(map(int, placement.members))
-    answers = await asyncio.gather(*(open_partitions(link, placement.crawl, number) for number in numbers))
+    answers = await asyncio.gather(*(live_node(link, placement.crawl, number) for number in numbers))
     nodes = [
         {
             "node": number,
             "host": placement.members[str(number)].host,
             "pid": placement.members[str(number)].pid,
             "directory": placement.members[str(number)].directory,
-            "alive": opened is not None,
+            "alive": live is not None,
             "draining": placement.members[str(number)].draining,
             "partitions": sorted(placement.owned(number)),
-            "open": sorted(opened[0] if opened else ()),
+            "open": sorted(live.open if live else ()),
+            "closed": sorted(live.shut if live else ()),
         }
-        for number, opened in zip(numbers, answers, strict=True)
+        for number, live in zip(numbers, answers, strict=True)
     ]
     moves = [
         {"partition": int(q), "from": placement.owners[int(q)].node, "to": target}
         for q, target in sorted(placement.moves.items(), key=lambda move: int(move[0]))
     ]
     return {"crawl": placement.crawl, "partitions": placement.partitions, "nodes": nodes, "moves": moves}
-
-
-async def open_partitions(link: BrokerLink, crawl: str, node: int) -> tuple[dict[int, int], int] | None:
-    """The partitions that are open on a node, with their epochs, and the version of the placement that it follows;
-    None: no process runs as it."""
-    from nats.errors import Error
-
-    try:
-        answer = await link.client.request(alive_subject(crawl, node), b"", timeout=ALIVE_SECONDS)
-    except (OSError, Error):
-        return None
-    _, opened, version = msgpack.unpackb(answer.data)
-    return dict(opened), version
 
 
 async def plan_move(link: BrokerLink, partition: int, node: int) -> Placement:
@@ -105,7 +93,7 @@ async def follow_drain(
     bucket, left = await Bucket.open(link), placement.owned(node)
     end = clock.monotonic() + patience
     while left:
-        if await open_partitions(link, placement.crawl, node) is None:
+        if await live_node(link, placement.crawl, node) is None:
             raise MachineError(
                 f"node {node}: does not answer, and has {_partitions(left)}: start it, and drain it again; if its disk "
                 "is lost, `xyro cluster restore` brings them back from a backup"

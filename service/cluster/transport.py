@@ -104,6 +104,8 @@ class ClusterBus:
         self.instance = instance
         self.open: dict[int, int] = {}
         """partitions that are open here, each with the epoch at which it was opened"""
+        self.shut: set[int] = set()
+        """partitions that are this node's, and that its directory does not have as the placement says"""
         self.counts = TrafficCounts()
         self._refused: set[str] = set()
         """senders of messages that could not be decoded"""
@@ -182,6 +184,7 @@ class ClusterBus:
     def opened(self, partition: int) -> None:
         """A partition takes messages here from now on."""
         self.open[partition] = self.placement.owners[partition].epoch
+        self.shut.discard(partition)
         self.turns.opened(partition)
 
     def closed(self, partition: int) -> None:
