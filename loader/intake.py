@@ -5,6 +5,7 @@
     missing(part)   -> the final reports (INCOMPLETE) of documents that waited for it
     expire(now)     -> the final reports of documents whose time is up
     resume(waits)   -> after a restart: who waits for what, and which parts have to be asked for again
+    leave(partition)   its documents are another process's now
 
 Ahead of the final report of a document that is kept comes its Document, for the warehouse. A document is read with the
 parts on the shelf or in the library (parts.py); what it asks for beyond them are its needs. Every further reading
@@ -38,7 +39,7 @@ from xyro.loader.sitemaps import Nesting, Sitemap
 from xyro.loader.validate import Judged, Validator
 from xyro.loader.waiting import Waiting, WaitState
 from xyro.loader.xlinks import DocumentLinks, Xhtml, XmlLinks
-from xyro.wire.ids import PageId
+from xyro.wire.ids import PageId, owner_of
 from xyro.wire.messages import Document, Kind, LinkKind, LoadReport, LoadState, Verdict, XmlPage
 
 TROUBLES = {
@@ -204,6 +205,11 @@ class Intake:
             else:
                 asked[key] = None
         return [_still_waits(self._waiting_pages[key].page, self._table.needs(key)) for key in asked]
+
+    def leave(self, partition: int) -> None:
+        """Hold nothing of a partition any more."""
+        for key in [key for key in self._waiting_pages if owner_of(key) == partition]:
+            self._release(key)
 
     def _load_document(self, page: XmlPage, now: float, named: bool) -> list[LoadedMessage]:
         messages = self._load(page, named, now)

@@ -4,8 +4,9 @@ What comes in is the outside world in its raw forms: a URL as a person typed it 
 another node (`codec`, many messages in `frames`), the time of day (`clock`), strings of strangers that must be shown
 (`text`), and whatever goes wrong (`errors` says whose fault it is). What goes out are values that need no second check:
 canonical URLs, ids of pages (`ids`), frozen messages (`messages`), commands (`commands`) and questions (`questions`) on
-the topics (`topics`) of a bus (`bus`), numbers of seconds (`durations`) and of bytes (`sizes`),
-moments (`moments`), uses of contents (`uses`), differences of texts (`word_diff`), log lines (`log_setup`).
+the topics (`topics`) of a bus (`bus`), the owners of partitions (`placement`), numbers of seconds (`durations`) and of
+bytes (`sizes`), moments (`moments`), uses of contents (`uses`), differences of texts (`word_diff`), log lines
+(`log_setup`).
 
 What always holds:
 

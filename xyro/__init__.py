@@ -18,6 +18,7 @@ An order's life:
     site_entries.py what an operator set for its host: headers, credentials, delay
     posts.py       requests to hubs and subscribers stand in the same lines
     clock_log.py   delays that outlive the process are kept in a file
+    kept_rules.py  rules of robots.txt that go to another process with their hosts
     politeness.py  waits for the turn of its host and of its server (server_floors.py), from the end of their last read
     resolver.py    its host becomes addresses; no more than half of the slots wait for that (lookups.py)
     guard.py       is checked against the networks that may be contacted, on the address really connected to

@@ -27,15 +27,17 @@ import asyncio
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from xyro.answer import Answer
 from xyro.challenges import EMPTY
-from xyro.failures import POLICIES, challenge_wait
+from xyro.failures import DAY, POLICIES, challenge_wait
 from xyro.fetch_queue import FetchQueue, urgency
 from xyro.hops import PAGE as HOP
 from xyro.hops import Hops
+from xyro.kept_rules import KeptRules, RulesFile
 from xyro.lookups import Lookups
 from xyro.page_fetcher import PageFetcher
 from xyro.politeness import Manners, Politeness
@@ -165,6 +167,30 @@ class Pool:
         ready_at = self._clock.monotonic() + max(wait, 0.0)
         self._politeness.restore(host, ready_at, failures)
         self._queue.postpone(host, ready_at)
+
+    @property
+    def hosts_read(self) -> Iterable[str]:
+        """Hosts that are being read now."""
+        return self.slots.hosts
+
+    def give_rules(self, hosts: Iterable[str]) -> RulesFile:
+        """Another process is to read these hosts (host[:port]) from now on: what is known of their robots.txt, which is
+        forgotten here."""
+        wall, now = self._clock.time(), self._clock.monotonic()
+        kept = [
+            KeptRules.of_state(origin, state, self._politeness.host_ready(host), wall - now)
+            for host in hosts
+            for origin in (f"http://{host}", f"https://{host}")
+            if (state := self._robots.take(origin, now)) is not None
+        ]
+        return RulesFile(self._robots.token, kept)
+
+    def take_rules(self, directory: Path) -> None:
+        """Go on by what another process left in a partition's directory."""
+        wall, now = self._clock.time(), self._clock.monotonic()
+        for kept in RulesFile.take(directory, self._robots.token):
+            self._robots.restore(kept.origin, kept.state(wall - now, wall, self._robots.purposes))
+            self.restore(authority(f"{kept.origin}/"), min(kept.ready_at, wall + DAY), 0)
 
     def follow(self, manners: Manners) -> None:
         """Other delays, from the end of each read under way on."""

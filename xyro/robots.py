@@ -161,6 +161,20 @@ class Robots:
                     everybody.add(name, value)
         return cls(own if own.named else everybody, tuple(sitemaps), purposes)
 
+    def dump(self) -> tuple[tuple[str, ...], tuple[str, ...], str, float | None, tuple[str, ...], int]:
+        """All but the purposes, for `of_dump`."""
+        return self._prefixes, self._needles, self._text, self.crawl_delay, self.sitemaps, self.refused
+
+    @classmethod
+    def of_dump(
+        cls, dump: tuple[tuple[str, ...], tuple[str, ...], str, float | None, tuple[str, ...], int], purposes: int
+    ) -> Robots:
+        """The rules that `dump` returned, in whichever process."""
+        prefixes, needles, text, delay, sitemaps, refused = dump
+        rules = cls(_Group(delay=delay, refused=refused), sitemaps, purposes)
+        rules._prefixes, rules._needles, rules._text = prefixes, needles, text
+        return rules
+
     @property
     def weight(self) -> int:
         """About how many bytes of memory this takes (measured: a compiled rule takes some 12 bytes per octet)."""
@@ -361,8 +375,8 @@ class RobotsTable:
     out before these could be used. A sitemap line is handed out once for each time the file was read."""
 
     def __init__(self, token: str, max_weight: int = 64 * 1024 * 1024, purposes: int = SEARCH) -> None:
-        self._token = token
-        self._purposes = purposes
+        self.token = token
+        self.purposes = purposes
         self._max_weight = max_weight
         self._weight = 0
         self._states: dict[str, RobotsState] = {}
@@ -383,12 +397,24 @@ class RobotsTable:
         if len(answer.body or b"") < LONG:
             return self.learn(origin, answer, now)
         before = self._states.get(origin)
-        state = await asyncio.to_thread(judge, answer, before, now, self._token, self._purposes)
+        state = await asyncio.to_thread(judge, answer, before, now, self.token, self.purposes)
         return self._keep(origin, state)
 
     def learn(self, origin: str, answer: Answer, now: float) -> RobotsState:
         """Take in what `origin` answered; returns what holds from now on."""
-        return self._keep(origin, judge(answer, self._states.get(origin), now, self._token, self._purposes))
+        return self._keep(origin, judge(answer, self._states.get(origin), now, self.token, self.purposes))
+
+    def restore(self, origin: str, state: RobotsState) -> None:
+        """Take in what another process knew of an origin."""
+        self._keep(origin, state)
+
+    def take(self, origin: str, now: float) -> RobotsState | None:
+        """Forget an origin; what was in force for it, None where nothing is."""
+        state = self.get(origin, now)
+        if origin in self._states:
+            self._forget(origin)
+            self._untold.pop(origin, None)
+        return state
 
     def _keep(self, origin: str, state: RobotsState) -> RobotsState:
         if origin in self._states:

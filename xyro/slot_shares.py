@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xyro.fetch_queue import (
     BEST,
     DEBTOR,
@@ -98,6 +100,11 @@ class SlotShares:
         kind = self._queue.kind(host)
         self._under_way[host] = kind, now
         self._hold(kind, 1)
+
+    @property
+    def hosts(self) -> Iterable[str]:
+        """Hosts that are being read now."""
+        return self._under_way.keys()
 
     def leave(self, host: str) -> None:
         """`host` gives its slot back."""

@@ -9,6 +9,7 @@ moves. A partition that runs low asks the home partition for more, and gives bac
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -39,6 +40,10 @@ class ReadQuota:
         self._frontier = frontier
         self.run = self.pages = self._serial = self._granted = self._base = self._lost = self._bytes = 0
         self.until = math.inf
+        self._begun_at = 0.0
+        """wall clock; 0 after a restart, which no read outlives"""
+        self.begun = asyncio.Event()
+        """set when a run begins"""
         self._refresh = True
         self._errors: Counter[str] = Counter()
         self._asks = self._dry = False
@@ -92,9 +97,11 @@ class ReadQuota:
                 command.refresh,
             )
             self._base, self._granted, self._lost, self._bytes = self._frontier.reads, 0, 0, 0
+            self._begun_at = self._frontier.now
             self._errors.clear()
             self._asks, self._again = False, math.inf
             self._follow()
+            self.begun.set()
 
     @property
     def _charged(self) -> int:
@@ -113,6 +120,9 @@ class ReadQuota:
         if not self.run:
             return
         for order in settled:
+            if order.report.ended < self._begun_at:  # its report was on its way when the run began
+                self._base += order.visit.answered
+                continue
             self._bytes += order.report.size
             if order.report.error:
                 self._errors[order.report.error] += 1

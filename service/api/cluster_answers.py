@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlencode
@@ -23,8 +23,9 @@ from aiohttp import ClientError, ClientSession, web
 from xyro.plugins.dashboard.page_failures import merged_failures
 from xyro.plugins.warehouse.documents_view import is_page_id
 from xyro.service.cluster.cluster_remote import ask_subject, exchange, gather_answer, reason_of
-from xyro.service.cluster.gathering import Cuts, Gathered, Gathering, Reply, listed, merged_status
+from xyro.service.cluster.gathering import MOVE_SECONDS, Cuts, Gathered, Gathering, Reply, listed, merged_status
 from xyro.service.cluster.node_answers import BROKEN_OFF
+from xyro.service.cluster.node_watch import live_node
 from xyro.service.cluster.transport import ClusterBus
 from xyro.service.node.coverage import PARAMETER, covered, packed_partitions
 from xyro.service.views.audit import PartitionAudit, combined_audit
@@ -71,6 +72,23 @@ class ClusterAnswers:
         if absent and not missing:
             missing.append(f"partitions {listed(sorted(absent))} are open on no node")
         return combined_audit(parts, missing)
+
+    async def absent(self, partitions: Collection[int], seconds: float) -> dict[int, str]:
+        """Name those of some partitions whose node does not answer or, after MOVE_SECONDS, does not have them open."""
+        link, crawl, members = self._bus.link, self._bus.placement.crawl, self._bus.placement.members
+        owners = {q: self._gathering.owner_of(q) for q in partitions}
+        nodes = sorted({*owners.values()})
+        answers = await asyncio.gather(*(live_node(link, crawl, node) for node in nodes))
+        here, found = dict(zip(nodes, answers, strict=True)), dict[int, str]()
+        for q, node in owners.items():
+            if (live := here[node]) is None:
+                host = members[str(node)].host if str(node) in members else "?"
+                found[q] = (
+                    f"node {node} on {host}, which has its host, does not answer: submit it again when it is back"
+                )
+            elif q in live.shut or (q not in live.open and seconds > MOVE_SECONDS):
+                found[q] = f"partition {q}, which has its host, is open on no node: the log of node {node} says why"
+        return found
 
     async def books(self) -> dict[str, Any]:
         """The audits of all nodes that answer, of one cut, not combined yet; and who does not."""

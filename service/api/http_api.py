@@ -15,7 +15,8 @@
     ...  /bounds                      a bounded crawl of a cluster: plugins/bounded/routes.py
     ...  /publish  /subscriptions     what sites and subscribers ask: plugins/publish/routes.py
     POST /ids      {"urls": [...]} -> [id or null]
-    POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]}
+    POST /submit   {"urls": [...], "priority": "ordered"}   -> {"accepted": n, "refused": [{"url", "why"}]};
+                  of a cluster `absent`, too: those whose node is away, in the form of `refused`
     ...  /dashboard                   a page for the browser, and what it asks for: plugins/dashboard/routes.py
     POST /backup   {"to": "/absolute/path"}   -> {"to", "partitions", "bytes", "seconds"}
     POST /hosts    {"host": "...", "action": "pause|resume|block"}   -> {"host", "known"}
@@ -73,7 +74,7 @@ from xyro.service.views.site_ranking import SiteRanking, rank_sites, ranked_site
 from xyro.service.views.views import Views
 from xyro.service.views.why import why, with_givers
 from xyro.wire.errors import InputError, MachineError, XyroError
-from xyro.wire.urls import canonical, host_and_port
+from xyro.wire.urls import canonical, host_and_port, host_of, partition_of
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
@@ -350,24 +351,30 @@ class HttpApi:
             raise InputError(f"submit: urls is a list of at most {MOST_URLS:,} URLs")
         if body.get("priority", "ordered") != "ordered":
             raise InputError("submit: the priority is ordered")
-        wanted, refused = await self._hand_over(urls)
+        wanted, refused, absent = await self._hand_over(urls)
         scope = self.node.scope
         reasons = {url: reason async for url in unhurried(wanted) if (reason := why_unread(url, scope))}
         outside = [(url, f"known, but not to be read: {reason}") for url, reason in reasons.items()]
         refusals = [{"url": url, "why": reason} for url, reason in (*refused, *outside)]
-        return http_json.answer({"accepted": len(wanted) - len(outside), "refused": refusals})
+        answer = {"accepted": len(wanted) - len(outside), "refused": refusals}
+        return http_json.answer({**answer, "absent": absent} if absent else answer)
 
-    async def _hand_over(self, urls: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-        """Submit those that are none to refuse, some in a commit group. -> (canonical, distinct; those refused, why)"""
+    async def _hand_over(self, urls: Sequence[str]) -> tuple[list[str], list[tuple[str, str]], list[dict[str, str]]]:
+        """Submit those that are none to refuse, some in a commit group. -> (canonical, distinct; those refused, why;
+        those that nobody has taken, as their node is away)"""
         wanted: dict[str, None] = {}
         refused: list[tuple[str, str]] = []
+        gone: dict[int, str] = {}
+        ask_absent = None if self._cluster is None else self._cluster.absent
         async for first in unhurried(range(0, len(urls), AT_ONCE), 1):
             some, others = sort_seeds(urls[first : first + AT_ONCE], self.node.scope)
             refused += others
             if fresh := [url for url in some if url not in wanted]:
-                await self.node.submit(fresh)
+                gone |= await self.node.submit(fresh, absent=ask_absent)
                 wanted.update(dict.fromkeys(fresh))
-        return list(wanted), refused
+        owners = {url: partition_of(host_of(url), self.node.commands.partitions) for url in wanted} if gone else {}
+        absent = [{"url": url, "why": gone[q]} for url, q in owners.items() if q in gone]
+        return [url for url in wanted if owners.get(url) not in gone], refused, absent
 
     async def _hosts(self, request: web.Request) -> web.Response:
         body = await http_json.body_of(request)

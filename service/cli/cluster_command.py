@@ -107,7 +107,8 @@ def _text(found: dict[str, Any]) -> str:
     for node in found["nodes"]:
         state = "away" if not node["alive"] else "leaves" if node["draining"] else "here"
         partitions = listed(node["partitions"]) or "no partition"
-        lines.append(f"node {node['node']} on {node['host']}, {state}: {partitions}{_process(node)}")
+        closed = f"; closed: {listed(node['closed'])}, as its log says" if node["closed"] else ""
+        lines.append(f"node {node['node']} on {node['host']}, {state}: {partitions}{closed}{_process(node)}")
     lines += [f"partition {move['partition']} moves to node {move['to']}" for move in found["moves"]]
     return "\n".join(lines)
 
@@ -132,14 +133,39 @@ def move(context: click.Context, partition: int, node: int) -> None:
 
 @cluster.command("drain")
 @click.argument("node", type=int)
+@click.option("--no-wait", is_flag=True, help="Do not wait until it has no partition.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Give up waiting if no partition has gone for so long; the moves go on.",
+)
 @_of_cluster
 @click.pass_context
-def drain_node(context: click.Context, node: int) -> None:
-    """Move all partitions of NODE to the other nodes, so that it can be stopped."""
-    from xyro.service.cluster.steering import drain
+def drain_node(context: click.Context, node: int, no_wait: bool, timeout: float) -> None:
+    """Move all partitions of NODE to the other nodes, so that it can be stopped.
 
-    _run(context, lambda link: drain(link, node))
-    click.echo(f"node {node} hands its partitions over; it can be stopped when it has none")
+    Ctrl-C ends the waiting, not the moves. `xyro cluster status` shows what is left.
+    """
+    from xyro.service.cluster.gathering import listed
+    from xyro.service.cluster.steering import drain, follow_drain
+    from xyro.wire.clock import SystemClock
+    from xyro.wire.text import counted
+
+    async def work(link: BrokerLink) -> None:
+        placement = await drain(link, node)
+        if owned := sorted(placement.owned(node)):
+            click.echo(f"node {node} hands over {counted(len(owned), 'partition')}: {listed(owned)}")
+        if not no_wait:
+            await follow_drain(link, placement, node, SystemClock(), timeout, click.echo)
+        if not (no_wait and owned):
+            click.echo(f"node {node} has no partition: stop it, then `xyro cluster forget {node}`")
+        else:
+            click.echo("`xyro cluster status` shows when it has none, and can be stopped")
+
+    _run(context, work)
 
 
 @cluster.command("forget")

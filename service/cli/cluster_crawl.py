@@ -42,8 +42,8 @@ def crawl_cluster(
     began, before = clock.monotonic(), remote.get("/status")
     begin_run(remote, run=run, **bounds)
     handed = list(submitted(remote, seeds))
-    refused = [each for *_, some in handed for each in some]
-    accepted = [url for batch, *_ in handed for url in batch if url not in dict(refused)]
+    refused = [each for batch in handed for each in (*batch.refused, *batch.absent)]
+    accepted = [url for batch in handed for url in batch.urls if url not in dict(refused)]
     tell_refused(refused, "not read")
     reason, last = _wait(remote, run, pages, clock)
     away = {*last.missing}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -32,27 +32,40 @@ def submit(urls: tuple[str, ...], place: CrawlPlace, file: Path | None, priority
     """Hand URLs to the running daemon.
 
     URLs come from arguments, a file, or standard input. Each one is a seed: it widens the scope, and is read next. Says
-    what was refused and why, and then exits with 1.
+    what was refused and why, and then exits with 1; with 3 if the node of a URL's host does not answer.
     """
     remote = place.daemon(wait)
-    accepted = refused = 0
-    for _, count, refusals in submitted(remote, _urls_of(urls, file), priority):
-        accepted += count
-        refused += len(refusals)
-        tell_refused(refusals, "refused")
-    if not accepted + refused:
+    accepted = refused = absent = 0
+    for batch in submitted(remote, _urls_of(urls, file), priority):
+        accepted += batch.accepted
+        refused += len(batch.refused)
+        absent += len(batch.absent)
+        tell_refused(batch.refused, "refused")
+        tell_refused(batch.absent, "not accepted")
+    if not accepted + refused + absent:
         raise InputError("no URL was given; name some, or --file FILE, or pipe them in, one a line")
-    click.echo(f"{accepted:,} accepted, {refused:,} refused")
-    sys.exit(1 if refused else 0)
+    late = f", {absent:,} not accepted: the nodes of their hosts are away" if absent else ""
+    click.echo(f"{accepted:,} accepted, {refused:,} refused{late}")
+    sys.exit(3 if absent else 1 if refused else 0)
 
 
-def submitted(
-    remote: Remote | ClusterRemote, urls: Iterable[str], priority: str = "ordered"
-) -> Iterator[tuple[list[str], int, list[tuple[str, str]]]]:
-    """Hand URLs over in batches; yield of each (URLs, number of those accepted, refused ones and why)."""
+class Submitted(NamedTuple):
+    """A batch of URLs that was handed over."""
+
+    urls: list[str]
+    accepted: int
+    refused: list[tuple[str, str]]
+    """URL and why"""
+    absent: list[tuple[str, str]]
+    """URL and which node has not taken it"""
+
+
+def submitted(remote: Remote | ClusterRemote, urls: Iterable[str], priority: str = "ordered") -> Iterator[Submitted]:
+    """Hand URLs over in batches."""
     for batch in _batches(urls):
         answer = remote.post("/submit", {"urls": batch, "priority": priority})
-        yield batch, answer["accepted"], [(row["url"], row["why"]) for row in answer["refused"]]
+        refused, absent = ([(row["url"], row["why"]) for row in answer.get(key, ())] for key in ("refused", "absent"))
+        yield Submitted(batch, answer["accepted"], refused, absent)
 
 
 def _urls_of(urls: tuple[str, ...], file: Path | None) -> Iterator[str]:

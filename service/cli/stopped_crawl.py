@@ -32,6 +32,30 @@ def stopped_views(directory: Path) -> Iterator[Views]:
         yield views
 
 
+def audited(directory: Path) -> dict[str, Any]:
+    """Audit a data directory; of a cluster's node, or a backup of one, as far as its partitions alone allow it."""
+    from xyro.plugins import extensions
+    from xyro.plugins.view_extensions import VIEW_EXTENSIONS
+    from xyro.service.cluster.bucket import epochs
+    from xyro.service.cluster.gathering import listed
+    from xyro.service.node.crawl_views import CrawlViews
+    from xyro.service.node.stopped import nodes_of
+    from xyro.service.views.audit import audit_part, combined_audit
+
+    there = epochs(directory)
+    numbers = [*there] if any(there.values()) else None  # else of a crawl of one process: they have to be all
+    with nodes_of(directory, extensions, numbers) as frontiers:
+        absent = [q for q in range(frontiers[0].partitions) if q not in there]
+        with CrawlViews(frontiers, stopped=True).views() as views:
+            part = audit_part(views.views, VIEW_EXTENSIONS)
+    missing = (
+        f"partitions {listed(absent)} are not in {directory}: cash, and what partitions sent each other, are not "
+        "checked (`xyro audit --join URL` does, of all nodes at one moment); rows, maps, links, counters and outboxes "
+        "of the others are"
+    )
+    return combined_audit([part], [missing] if absent else [])
+
+
 @contextlib.contextmanager
 def exported(place: CrawlPlace, table: str) -> Iterator[Iterable[dict[str, Any]]]:
     """All rows of a table, of the running process or the stopped directory."""

@@ -13,7 +13,7 @@ import click
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, tell, terminal_width
 from xyro.service.cli.partial_rows import PartialRows
-from xyro.service.cli.stopped_crawl import exported, stopped_crawl, stopped_views
+from xyro.service.cli.stopped_crawl import audited, exported, stopped_crawl, stopped_views
 from xyro.wire.errors import InputError
 from xyro.wire.text import printable
 
@@ -261,16 +261,11 @@ def audit(place: CrawlPlace, as_json: bool) -> None:
 
     The audit counts cash to the unit, and checks that maps, links, rows, counters and outboxes agree with each other,
     as of one commit. Exit code 1: an invariant does not hold; 3: not known, because a node of the cluster did not
-    answer.
+    answer, or the directory, that of a node or its backup, has not all partitions: those there are checked, without
+    cash.
     """
-
-    def local(views: Views) -> Any:
-        from xyro.plugins.view_extensions import VIEW_EXTENSIONS
-        from xyro.service.views.audit import audit as check
-
-        return check(views, VIEW_EXTENSIONS)
-
-    report = _view_of(place, "/audit", local)
+    remote = place.find()
+    report = remote.get("/audit") if remote is not None else audited(place.directory)
     if as_json:
         click.echo(json.dumps(report))
     else:

@@ -1,7 +1,7 @@
 """Makes several alike nodes one crawl: each owns partitions; news of URLs and cash travels between them over NATS.
 
     broker_link.py       the connection to the broker, which may be lost and comes back
-    placement.py         which node has which partition, and the epochs: one document, changed by compare-and-set only
+    bucket.py            the placement (wire/placement.py): which node has which partition; changed by compare-and-set
     membership.py        founds a cluster or joins it; the life of a node in it
       node_watch.py        follows the placement while the node runs
       mover.py, arrivals.py  a partition goes to another node while the crawl goes on: the two ends

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nats.aio.subscription import Subscription
 
     from xyro.service.cluster.broker_link import BrokerLink
-    from xyro.service.cluster.placement import Placement
+    from xyro.wire.placement import Placement
 
 READS = 8
 """floors that a grant lasts, where others wait"""

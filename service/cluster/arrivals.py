@@ -19,7 +19,7 @@ from xxhash import xxh3_128_digest
 
 from xyro.metadata.directories import sync
 from xyro.metadata.store import Pairs, Store
-from xyro.service.cluster.placement import set_epoch
+from xyro.service.cluster.bucket import set_epoch
 from xyro.service.node.data_dir import folder_of
 from xyro.wire.errors import CodecError, MachineError, XyroError
 

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.text import LOG_FIELDS
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
     from nats.aio.subscription import Subscription
     from nats.js.client import JetStreamContext
+
+    from xyro.wire.clock import Clock
 
 PORT = 4222
 PING_SECONDS, MISSED_PINGS = 2, 2
@@ -77,16 +80,22 @@ def without_tokens(urls: str) -> str:
 
 
 class BrokerLink:
-    """One connection. `open` makes it; who waits for a broker that is away opens with `wait`."""
+    """One connection. `open` makes it; who waits for a broker that is away opens with `wait`. Of one with a clock the
+    log says when the broker goes away, and when it is back."""
 
-    def __init__(self, client: Client, url: str) -> None:
+    def __init__(self, client: Client, url: str, clock: Clock | None = None) -> None:
         self.client = client
         self.url = without_tokens(url)
         self.dropped = 0
         """messages that were not handed to the broker, which was away or slow"""
+        self._clock = clock
+        self._lost_at: float | None = None
+        """monotonic: since when the broker is away"""
 
     @classmethod
-    async def open(cls, url: str, ca: Path | None = None, name: str = "xyro", wait: bool = False) -> BrokerLink:
+    async def open(
+        cls, url: str, ca: Path | None = None, name: str = "xyro", wait: bool = False, clock: Clock | None = None
+    ) -> BrokerLink:
         """Connect. `wait`: for as long as it takes. InputError: the URL, or the file `ca`; MachineError: no broker."""
         try:
             from nats.aio.client import Client
@@ -95,6 +104,7 @@ class BrokerLink:
             raise InputError("--join needs the broker's client: pip install 'xyro[cluster]'") from None
         options: dict[str, Any] = {"tls": _tls(ca)} if urlsplit(check_url(url)).scheme == "tls" else {}
         client = Client()
+        link = cls(client, url, clock)
         try:
             await client.connect(
                 url.split(","),
@@ -106,6 +116,8 @@ class BrokerLink:
                 max_reconnect_attempts=-1 if wait else 1,
                 pending_size=PENDING_BYTES,
                 error_cb=_ignore,
+                disconnected_cb=link._note_loss,
+                reconnected_cb=link._note_return,
                 **options,
             )
         except (OSError, Error) as error:
@@ -113,7 +125,21 @@ class BrokerLink:
             raise MachineError(
                 f"{without_tokens(url)}: no broker answers there ({error}); `xyro hub` starts one"
             ) from error
-        return cls(client, url)
+        return link
+
+    async def _note_loss(self) -> None:
+        if self._clock is None or self._lost_at is not None or self.client.is_closed:  # the latter: by ourselves
+            return
+        self._lost_at = self._clock.monotonic()
+        text = "the broker %s is away: this node reads on, and messages for other nodes wait"
+        _log.warning(text, self.url, extra={LOG_FIELDS: {"event": "broker-away", "broker": self.url}})
+
+    async def _note_return(self) -> None:
+        if self._clock is None or self._lost_at is None:
+            return
+        seconds, self._lost_at = round(self._clock.monotonic() - self._lost_at, 1), None
+        fields = {"event": "broker-back", "broker": self.url, "seconds": seconds}
+        _log.warning("the broker %s is back; it was away for %.1f s", self.url, seconds, extra={LOG_FIELDS: fields})
 
     @property
     def connected(self) -> bool:

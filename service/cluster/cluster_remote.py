@@ -19,8 +19,9 @@ from urllib.parse import unquote, urlencode
 import msgpack
 
 from xyro.service.cluster.broker_link import BrokerLink
-from xyro.service.cluster.placement import Bucket, Placement
+from xyro.service.cluster.bucket import Bucket
 from xyro.wire.errors import CodecError, InputError, MachineError
+from xyro.wire.placement import Placement
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xyro.service.cluster.cluster_remote import TAKEN_SECONDS, Unanswered, gather_answer, reason_of
+from xyro.service.cluster.node_watch import live_node
 from xyro.service.node.coverage import HEADER, covered
 from xyro.service.node.long_views import CUT, LongViews
 from xyro.service.views.views import Views
@@ -56,10 +57,13 @@ class Gathered:
 
 
 class MoveWait:
-    """Waits until partitions that no node answered for, as they move, are open somewhere."""
+    """Waits until partitions that no node answered for, as they move, are open somewhere.
 
-    def __init__(self, clock: Clock) -> None:
+    find_shut: says which of some partitions their nodes do not have, so that nobody waits for these."""
+
+    def __init__(self, clock: Clock, find_shut: Callable[[set[int]], Awaitable[set[int]]]) -> None:
         self._clock = clock
+        self._find_shut = find_shut
         self.renew()
 
     def renew(self) -> None:
@@ -67,9 +71,12 @@ class MoveWait:
         self._end = self._clock.monotonic() + MOVE_SECONDS
 
     async def again(self, partitions: Iterable[int]) -> None:
-        """Return when it is time to ask again. MachineError: these have moved for too long."""
-        if self._clock.monotonic() > self._end:
-            raise MachineError(moving(partitions))
+        """Return when it is time to ask again. MachineError: they have moved for too long, or are closed for good."""
+        shut = await self._find_shut(absent := {*partitions})
+        if absent == shut or self._clock.monotonic() > self._end:
+            raise MachineError(
+                "; ".join(tell(some) for tell, some in ((closed, shut), (moving, absent - shut)) if some)
+            )
         await self._clock.sleep(AGAIN)
 
 
@@ -113,7 +120,7 @@ class Gathering:
 
     async def ask_all(self, path: str) -> Gathered:
         """Ask all nodes, and again while partitions move: each is in one answer, or named by `missing`."""
-        wait = MoveWait(self._clock)
+        wait = self.wait()
         while True:
             gathered = await self.ask(path)
             if not (uneven := self._uneven(gathered)):
@@ -134,7 +141,7 @@ class Gathering:
 
     async def ask_owner(self, partitions: Collection[int], path: str, method: str = "GET", body: bytes = b"") -> Any:
         """Ask the node that has some partitions. MachineError: it does not answer, or they move for too long."""
-        wait = MoveWait(self._clock)
+        wait = self.wait()
         while True:
             node = self.owner_of(min(partitions))
             try:
@@ -147,7 +154,13 @@ class Gathering:
 
     def wait(self) -> MoveWait:
         """A wait for partitions that move."""
-        return MoveWait(self._clock)
+        return MoveWait(self._clock, self._find_shut)
+
+    async def _find_shut(self, partitions: set[int]) -> set[int]:
+        """Find those of some partitions that their nodes do not have."""
+        nodes = {self.owner_of(q) for q in partitions}
+        answers = await asyncio.gather(*(live_node(self._bus.link, self._bus.placement.crawl, n) for n in nodes))
+        return {q for live in answers if live is not None for q in live.shut & partitions}
 
     async def _ask(self, node: int, method: str, path: str, body: bytes) -> tuple[Any, frozenset[int]]:
         """A node's answer, None where it failed as a partition came or went; what it covers."""
@@ -215,6 +228,14 @@ def _content(status: int, data: bytes) -> Any:
 def moving(partitions: Iterable[int]) -> str:
     """The sentence about partitions that no node answered for."""
     return f"partitions {listed(sorted(partitions))} are moving between nodes, or open on none: ask again"
+
+
+def closed(partitions: Iterable[int]) -> str:
+    """The sentence about partitions that their nodes do not have."""
+    return (
+        f"partitions {listed(sorted(partitions))} are closed: their nodes do not have them as the cluster does, as "
+        "their logs say; `xyro cluster restore` brings them back from a backup"
+    )
 
 
 def cut_subject(crawl: str, node: int) -> str:

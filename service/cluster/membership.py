@@ -26,26 +26,17 @@ from xyro.metadata.directories import create_directory
 from xyro.metadata.partition import create, new_seed
 from xyro.metadata.recovery import open_partition
 from xyro.service.cluster.broker_link import PORT, BrokerLink
+from xyro.service.cluster.bucket import Bucket, NodeFile, differences, epoch_of, epochs, set_epoch
 from xyro.service.cluster.cluster_remote import lost_bucket, running_crawl
 from xyro.service.cluster.mover import Stage
 from xyro.service.cluster.node_answers import NodeAnswers
 from xyro.service.cluster.node_watch import NodeWatch, changed_subject, is_alive
-from xyro.service.cluster.placement import (
-    Bucket,
-    Member,
-    NodeFile,
-    Owner,
-    Placement,
-    differences,
-    epoch_of,
-    epochs,
-    set_epoch,
-)
-from xyro.service.cluster.transport import ClusterBus, MessageLoss
+from xyro.service.cluster.transport import ClusterBus, Send, at_once
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir, folder_of
 from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.placement import Member, Owner, Placement
 
 if TYPE_CHECKING:
     from xyro.guard import Guard
@@ -63,15 +54,15 @@ class ClusterMembership:
     """One process's part in the cluster of a broker (`Membership` of service/node/cluster_seam.py)."""
 
     def __init__(
-        self, url: str, ca: Path | None, clock: Clock, loss: MessageLoss | None = None, stage: Stage = lambda name: None
+        self, url: str, ca: Path | None, clock: Clock, send: Send = at_once, stage: Stage = lambda name: None
     ) -> None:
-        """loss, stage: for tests (transport.py, mover.py)."""
+        """send, stage: for tests (transport.py, mover.py)."""
         self.url = url
         self.ca = ca
         self.instance = secrets.token_hex(8)
         self.number = 0
         self._clock = clock
-        self._loss = loss
+        self._send = send
         self._stage = stage
         self._placement: Placement | None = None
         self._link: BrokerLink | None = None
@@ -247,12 +238,12 @@ class ClusterMembership:
     async def connect(self, guard: Guard) -> NodeNetwork:
         """Take part from now on."""
         assert self._placement is not None, "opened"
-        self._link = await self._dial(f"xyro node {self.number}", wait=True)
+        self._link = await BrokerLink.open(self.url, self.ca, f"xyro node {self.number}", wait=True, clock=self._clock)
         servers = {*self.url.split(","), *(each.geturl() for each in self._link.client.servers)}
         for url in map(urlsplit, servers):
             for address in await _addresses(url.hostname or "", url.port or PORT):
                 guard.deny(address, url.port or PORT)
-        self._bus = ClusterBus(self._link, self._placement, self.number, self.instance, self._clock, self._loss)
+        self._bus = ClusterBus(self._link, self._placement, self.number, self.instance, self._clock, self._send)
         self._running.append(asyncio.create_task(self._bus.run()))
         return self._bus
 

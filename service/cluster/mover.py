@@ -24,12 +24,13 @@ import msgpack
 
 from xyro.metadata.store import Pairs, Store
 from xyro.service.cluster.arrivals import arrival_subject, digest_of, digest_of_open
-from xyro.service.cluster.placement import EPOCH, Bucket, Placement
+from xyro.service.cluster.bucket import EPOCH, Bucket
 from xyro.service.node.backup import Pinned, opened_files
 from xyro.service.node.data_dir import folder_of
 from xyro.wire.clock import Clock
 from xyro.wire.errors import MachineError
 from xyro.wire.frames import MAX_FRAME
+from xyro.wire.placement import Placement
 
 if TYPE_CHECKING:
     from xyro.service.cluster.broker_link import BrokerLink

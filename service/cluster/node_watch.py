@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgpack
 
 from xyro.metadata.recovery import open_partition
 from xyro.service.cluster.arrivals import Arrivals
+from xyro.service.cluster.bucket import Bucket, encoded, epoch_of
 from xyro.service.cluster.cluster_remote import CRAWLS
 from xyro.service.cluster.mover import Mover, Stage
-from xyro.service.cluster.placement import Bucket, Placement, encoded, epoch_of
 from xyro.service.node.data_dir import folder_of
 from xyro.service.node.reload import follow
 from xyro.wire.clock import Clock
 from xyro.wire.errors import MachineError, XyroError
+from xyro.wire.placement import Placement
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -96,7 +97,7 @@ class NodeWatch:
         self._node.retell({int(partition): epoch for partition, epoch in self._bus.placement.restored.items()})
 
     async def _live(self, received: Msg) -> None:
-        answer = self._instance, list(self._bus.open.items()), self._followed
+        answer = self._instance, list(self._bus.open.items()), self._followed, list(self._bus.shut)
         await self._link.publish(received.reply, msgpack.packb(answer))
 
     async def _name_crawl(self, received: Msg) -> None:
@@ -167,6 +168,7 @@ class NodeWatch:
         for partition in sorted(self._bus.open):
             if owned.get(partition) != self._bus.open[partition]:
                 await self._drop(partition)
+        self._bus.shut.intersection_update(owned)
         for partition, epoch in owned.items():
             if partition not in self._bus.open and partition != self._leaving:
                 await self._take(partition, epoch)
@@ -189,6 +191,7 @@ class NodeWatch:
     async def _take(self, partition: int, epoch: int) -> None:
         folder = folder_of(self._node.data.path, partition)
         if not folder.exists() or epoch_of(folder) != epoch:
+            self._bus.shut.add(partition)
             return
         opened = await asyncio.to_thread(open_partition, folder)
         await self._node.admit(opened)
@@ -250,6 +253,29 @@ class NodeWatch:
 def _with_next_move(placement: Placement, node: int, alive: list[int]) -> Placement | None:
     found = placement.next_move(node, alive)
     return None if found is None else placement.planned(*found)
+
+
+class LiveNode(NamedTuple):
+    """A node that a process runs as, by its own word."""
+
+    open: dict[int, int]
+    """partitions, each with the epoch at which it is open there"""
+    version: int
+    """of the placement that it follows"""
+    shut: frozenset[int]
+    """partitions that are its, and that its directory does not have as the placement says"""
+
+
+async def live_node(link: BrokerLink, crawl: str, node: int) -> LiveNode | None:
+    """Ask the process that runs as a node; None: there is none."""
+    from nats.errors import Error
+
+    try:
+        answer = await link.client.request(alive_subject(crawl, node), b"", timeout=ALIVE_SECONDS)
+    except (OSError, Error):
+        return None
+    _, opened, version, shut = msgpack.unpackb(answer.data)
+    return LiveNode(dict(opened), version, frozenset(shut))
 
 
 async def is_alive(link: BrokerLink, crawl: str, node: int) -> bool:

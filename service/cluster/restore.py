@@ -30,12 +30,11 @@ from xyro.metadata import rows
 from xyro.metadata.partition import create
 from xyro.plugins import extensions
 from xyro.plugins.view_extensions import VIEW_EXTENSIONS
+from xyro.service.cluster.bucket import Bucket, epochs
 from xyro.service.cluster.cluster_remote import gather_answer, reason_of
 from xyro.service.cluster.gathering import listed
 from xyro.service.cluster.mover import Carrier
-from xyro.service.cluster.node_watch import changed_subject
-from xyro.service.cluster.placement import Bucket, Placement, epochs
-from xyro.service.cluster.steering import open_partitions
+from xyro.service.cluster.node_watch import LiveNode, changed_subject, live_node
 from xyro.service.node import crawl_file
 from xyro.service.node.backup import Pinned
 from xyro.service.node.crawl_views import CrawlViews
@@ -44,6 +43,7 @@ from xyro.service.node.stopped import nodes_of
 from xyro.service.views.audit import PartitionAudit, audit_part, combined_audit
 from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.placement import Placement
 
 if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 FOLLOW_SECONDS = 60.0
 """for all nodes to follow a change of the placement: they look every two seconds"""
 Pair = tuple[int, int]
-Opened = tuple[dict[int, int], int]
-"""partitions that are open on a node, each at an epoch, and the version of the placement that it follows"""
 
 
 @dataclass(slots=True)
@@ -110,7 +108,7 @@ class Restoration:
             carried.append((each, carrier, pinned))
         changed = await bucket.change(lambda now: _recovered(now, placement, lost))
         await self._until(
-            changed, "follow the placement", lambda found: all(version >= changed.version for _, version in found)
+            changed, "follow the placement", lambda found: all(live.version >= changed.version for live in found)
         )
         adjust(lost, await self._books(changed, lost))
         for each, carrier, pinned in carried:
@@ -119,17 +117,17 @@ class Restoration:
         wanted = {(each.number, changed.owners[each.number].epoch) for each in lost}
         opened = await bucket.change(lambda now: now)
         await self._until(
-            opened, "open them", lambda found: wanted <= {pair for here, _ in found for pair in here.items()}
+            opened, "open them", lambda found: wanted <= {pair for live in found for pair in live.open.items()}
         )
         return [{"partition": each.number, "node": each.node, **each.loss} for each in lost]
 
-    async def _alive(self, placement: Placement) -> dict[int, Opened]:
-        """The members that answer: node -> what `open_partitions` says."""
+    async def _alive(self, placement: Placement) -> dict[int, LiveNode]:
+        """The members that answer: node -> what it says."""
         members = sorted(map(int, placement.members))
-        answers = await asyncio.gather(*(open_partitions(self._link, placement.crawl, number) for number in members))
-        return {number: opened for number, opened in zip(members, answers, strict=True) if opened is not None}
+        answers = await asyncio.gather(*(live_node(self._link, placement.crawl, number) for number in members))
+        return {number: live for number, live in zip(members, answers, strict=True) if live is not None}
 
-    async def _until(self, placement: Placement, name: str, reached: Callable[[Collection[Opened]], bool]) -> None:
+    async def _until(self, placement: Placement, name: str, reached: Callable[[Collection[LiveNode]], bool]) -> None:
         """Wait until all nodes that answer have come so far. MachineError: they do not."""
         end = self._clock.monotonic() + FOLLOW_SECONDS
         while True:
@@ -166,13 +164,13 @@ class Restoration:
 
 def _places(
     placement: Placement,
-    alive: Mapping[int, Opened],
+    alive: Mapping[int, LiveNode],
     sources: Sequence[Path],
     wanted: Sequence[int],
     empty: bool,
 ) -> dict[int, Path | None]:
     """The partitions to bring back, each with the newest directory that has it. InputError: none, or not all."""
-    opened = {partition: node for node, (here, _) in alive.items() for partition in here}
+    opened = {partition: node for node, live in alive.items() for partition in live.open}
     for q in wanted:
         if q in opened:
             raise InputError(f"partition {q} is open on node {opened[q]}: it is not lost; `xyro cluster move` moves it")
@@ -197,12 +195,12 @@ def _places(
 
 def _targets(
     placement: Placement,
-    alive: Mapping[int, Opened],
+    alive: Mapping[int, LiveNode],
     places: Mapping[int, object],
     node: int | None,
 ) -> dict[int, int]:
     """The node of each partition: the one that is named, or the living one with fewest. InputError: there is none."""
-    counts = {n: len(here) for n, (here, _) in alive.items() if not placement.members[str(n)].draining}
+    counts = {n: len(live.open) for n, live in alive.items() if not placement.members[str(n)].draining}
     if node is not None:
         counts = {n: count for n, count in counts.items() if n == node}
     if not counts:

@@ -1,6 +1,6 @@
 """Shows a cluster, and changes it as a person wants: a partition is to move, a node to leave.
 
-Each is one change of the placement (placement.py); the nodes do what it asks for when they next look, and are told to
+Each is one change of the placement (bucket.py); the nodes do what it asks for when they next look, and are told to
 look at once. Where all servers of the broker lost their disks, running nodes say what they know on a subject of their
 own, and `adopt` makes the bucket anew of that.
 """
@@ -8,22 +8,28 @@ own, and `adopt` makes the bucket anew of that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 import msgspec
 
 from xyro.service.cluster.broker_link import BrokerLink
-from xyro.service.cluster.node_watch import ALIVE_SECONDS, alive_subject, changed_subject
-from xyro.service.cluster.placement import Bucket, Placement
+from xyro.service.cluster.bucket import Bucket
+from xyro.service.cluster.gathering import listed
+from xyro.service.cluster.node_watch import changed_subject, live_node
+from xyro.wire.clock import Clock
 from xyro.wire.errors import InputError, MachineError
+from xyro.wire.placement import Placement
+from xyro.wire.text import counted
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 ORPHANS: Final = "xyro.*.orphan"
 """subjects on which nodes say what they know of a placement whose bucket is empty"""
+FOLLOWED_EACH: Final = 0.5
+"""seconds between two looks at a node that drains"""
 LISTEN_SECONDS: Final = 5.0
 """until every running node has said so: they look every two seconds"""
 
@@ -31,38 +37,26 @@ LISTEN_SECONDS: Final = 5.0
 async def cluster_status(link: BrokerLink, placement: Placement) -> dict[str, Any]:
     """Nodes with their partitions, who does not answer, and the moves to come."""
     numbers = sorted(map(int, placement.members))
-    answers = await asyncio.gather(*(open_partitions(link, placement.crawl, number) for number in numbers))
+    answers = await asyncio.gather(*(live_node(link, placement.crawl, number) for number in numbers))
     nodes = [
         {
             "node": number,
             "host": placement.members[str(number)].host,
             "pid": placement.members[str(number)].pid,
             "directory": placement.members[str(number)].directory,
-            "alive": opened is not None,
+            "alive": live is not None,
             "draining": placement.members[str(number)].draining,
             "partitions": sorted(placement.owned(number)),
-            "open": sorted(opened[0] if opened else ()),
+            "open": sorted(live.open if live else ()),
+            "closed": sorted(live.shut if live else ()),
         }
-        for number, opened in zip(numbers, answers, strict=True)
+        for number, live in zip(numbers, answers, strict=True)
     ]
     moves = [
         {"partition": int(q), "from": placement.owners[int(q)].node, "to": target}
         for q, target in sorted(placement.moves.items(), key=lambda move: int(move[0]))
     ]
     return {"crawl": placement.crawl, "partitions": placement.partitions, "nodes": nodes, "moves": moves}
-
-
-async def open_partitions(link: BrokerLink, crawl: str, node: int) -> tuple[dict[int, int], int] | None:
-    """The partitions that are open on a node, with their epochs, and the version of the placement that it follows;
-    None: no process runs as it."""
-    from nats.errors import Error
-
-    try:
-        answer = await link.client.request(alive_subject(crawl, node), b"", timeout=ALIVE_SECONDS)
-    except (OSError, Error):
-        return None
-    _, opened, version = msgpack.unpackb(answer.data)
-    return dict(opened), version
 
 
 async def plan_move(link: BrokerLink, partition: int, node: int) -> Placement:
@@ -88,6 +82,39 @@ async def drain(link: BrokerLink, node: int) -> Placement:
         return now.with_member(node, msgspec.structs.replace(member, draining=True))
 
     return await _change(link, change)
+
+
+async def follow_drain(
+    link: BrokerLink, placement: Placement, node: int, clock: Clock, patience: float, tell: Callable[[str], None]
+) -> None:
+    """Return when a node that drains has no partition any more; meanwhile tell where each goes.
+
+    MachineError: none has gone for `patience` seconds, or the node does not answer."""
+    bucket, left = await Bucket.open(link), placement.owned(node)
+    end = clock.monotonic() + patience
+    while left:
+        if await live_node(link, placement.crawl, node) is None:
+            raise MachineError(
+                f"node {node}: does not answer, and has {_partitions(left)}: start it, and drain it again; if its disk "
+                "is lost, `xyro cluster restore` brings them back from a backup"
+            )
+        if clock.monotonic() > end:
+            raise MachineError(
+                f"node {node}: has {_partitions(left)} yet, and none has gone for {patience:.0f} s; it goes on, and "
+                "its log says what holds them"
+            )
+        await clock.sleep(FOLLOWED_EACH)
+        now = await bucket.change(lambda now: None)
+        if (member := now.members.get(str(node))) is not None and not member.draining:
+            raise MachineError(f"node {node}: was started anew meanwhile, and keeps what it has")
+        for q in sorted(left.keys() - now.owned(node).keys()):
+            del left[q]
+            end = clock.monotonic() + patience
+            tell(f"partition {q} is on node {now.owners[q].node} now; {len(left)} to go")
+
+
+def _partitions(numbers: Collection[int]) -> str:
+    return f"{counted(len(numbers), 'partition')} ({listed(sorted(numbers))})"
 
 
 async def forget(link: BrokerLink, node: int) -> Placement:

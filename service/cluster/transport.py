@@ -12,9 +12,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from xyro.service.cluster.address_turns import AddressTurns
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from xyro.configs.schema import Settings
     from xyro.service.cluster.broker_link import BrokerLink
-    from xyro.service.cluster.placement import Placement
+    from xyro.wire.placement import Placement
 
 QUEUED_BYTES = 32 << 20
 """of messages that wait to be handed to the broker; what comes beyond that is dropped"""
@@ -42,6 +41,8 @@ FULL = topics.LEASED // 2
 """messages that may wait for one partition, of other nodes' too"""
 REPEATS = 0.5
 """seconds between two looks at what had no answer"""
+TRAVELS = Command | Submit | CashTransfer | Ack
+"""messages for partitions of other nodes"""
 STILL = 3.0
 """seconds: a process that stood still for longer may have been taken for dead"""
 _log = logging.getLogger("xyro")
@@ -69,32 +70,13 @@ class TrafficCounts:
         return asdict(self)
 
 
-@dataclass(slots=True)
-class MessageLoss:
-    """A share each of messages is lost, doubled and delayed on the way out, by seed: for tests."""
+Send = Callable[[Callable[[], None]], None]
+"""calls what sends a message, once; for tests of a bad network as often, and as late, as they like"""
 
-    share: float
-    seed: int
-    fates: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("lost", "doubled", "delayed"), 0))
-    _random: random.Random = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._random = random.Random(self.seed)
-
-    def pass_on(self, send: Callable[[], None]) -> None:
-        """Call `send` as often, and as late, as fate will have it."""
-        fate = self._random.random() / self.share if self.share else 3.0
-        if fate < 1.0:
-            self.fates["lost"] += 1
-        elif fate < 2.0:
-            self.fates["doubled"] += 1
-            send()
-            send()
-        elif fate < 3.0:
-            self.fates["delayed"] += 1
-            asyncio.get_running_loop().call_later(self._random.random() / 10, send)
-        else:
-            send()
+def at_once(send: Callable[[], None]) -> None:
+    """Send it."""
+    send()
 
 
 def node_subject(crawl: str, node: int) -> str:
@@ -115,13 +97,15 @@ class ClusterBus:
         node: int,
         instance: str,
         clock: Clock,
-        loss: MessageLoss | None = None,
+        send: Send = at_once,
     ) -> None:
         self.placement = placement
         self.number = node
         self.instance = instance
         self.open: dict[int, int] = {}
         """partitions that are open here, each with the epoch at which it was opened"""
+        self.shut: set[int] = set()
+        """partitions that are this node's, and that its directory does not have as the placement says"""
         self.counts = TrafficCounts()
         self._refused: set[str] = set()
         """senders of messages that could not be decoded"""
@@ -132,7 +116,7 @@ class ClusterBus:
         self.link = link
         self._clock = clock
         self._local = LocalBus()
-        self._loss = loss
+        self._pass_on = send
         self._outgoing: dict[int, list[Entry]] = {}
         self._queued = 0
         self._numbers = itertools.count(int(clock.time() * 1e6))
@@ -200,6 +184,7 @@ class ClusterBus:
     def opened(self, partition: int) -> None:
         """A partition takes messages here from now on."""
         self.open[partition] = self.placement.owners[partition].epoch
+        self.shut.discard(partition)
         self.turns.opened(partition)
 
     def closed(self, partition: int) -> None:
@@ -214,6 +199,9 @@ class ClusterBus:
             target = int(number)
             if target in self.open:
                 self._local.post(topic, message)
+                return
+            if not isinstance(message, TRAVELS):  # of a read or load that ended when its partition had left
+                self.counts.homeless += 1
                 return
             message = self.courier.take(topic, message, self._clock.monotonic())
             sender = FROM_NODE if isinstance(message, Command | Submit) else partition
@@ -233,10 +221,7 @@ class ClusterBus:
             self.counts.homeless += 1
             return
         entry = Entry(topic, partition, epoch, encode(message))
-        if self._loss is None:
-            self._enqueue(node, entry)
-        else:
-            self._loss.pass_on(lambda: self._enqueue(node, entry))
+        self._pass_on(lambda: self._enqueue(node, entry))
 
     def _enqueue(self, node: int, entry: Entry) -> None:
         size = len(entry.message)
@@ -344,8 +329,7 @@ class ClusterBus:
         name, _, number = entry.topic.partition(".")
         if name == topics.ANSWERS and isinstance(message, CommandAnswer):
             return number == str(self.number)
-        travels = isinstance(message, Command | Submit | CashTransfer | Ack)
-        if name != topics.PAGES or not number.isdecimal() or not travels:
+        if name != topics.PAGES or not number.isdecimal() or not isinstance(message, TRAVELS):
             raise CodecError(f"frame: a {type(message).__name__} for {entry.topic[:40]!r}")
         if isinstance(message, CashTransfer | Ack) and message.source != entry.partition:
             raise CodecError(f"frame: a {type(message).__name__} that is not its sender's")

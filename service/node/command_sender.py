@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,9 @@ SOONEST, LATEST = 2.0, 30.0
 """seconds until a request without an answer is sent again; doubles each time"""
 SUBMIT_URLS = 10_000
 """most URLs in one Submit"""
+LOOK = 5.0
+"""seconds for partitions to take URLs, until it is asked whether they are there at all"""
+Absent = Callable[[Collection[int], float], Awaitable[Mapping[int, str]]]
 
 
 def parts_of(submit: Submit, partitions: int) -> Iterator[tuple[int, Submit]]:
@@ -93,10 +96,31 @@ class CommandSender:
         """
         return await self._ask(partition, command)
 
-    async def submit(self, submit: Submit) -> None:
-        """Hand URLs over to the partitions they belong to; return when they are on disk. MachineError: as `send`."""
-        parts = parts_of(submit, self.partitions)
-        await asyncio.gather(*(self._ask(partition, partial(_numbered, part)) for partition, part in parts))
+    async def submit(self, submit: Submit, absent: Absent | None = None) -> dict[int, str]:
+        """Hand URLs over to the partitions they belong to; return when they are on disk. MachineError: as `send`.
+
+        absent: asked again and again about partitions that have not answered, and for how many seconds; of those that
+        it names nothing more is expected. -> these, each with its sentence.
+        """
+        parts, began, gone = parts_of(submit, self.partitions), self._clock.monotonic(), dict[int, str]()
+        pending = {self._ask(partition, partial(_numbered, part)): partition for partition, part in parts}
+        try:
+            while pending:
+                patience = None if absent is None else LOOK
+                done, _ = await asyncio.wait(pending, timeout=patience, return_when=asyncio.FIRST_EXCEPTION)
+                for future in done:
+                    del pending[future]
+                    future.result()
+                if pending and absent is not None:
+                    gone |= await absent({*pending.values()}, self._clock.monotonic() - began)
+                    for future in [future for future, partition in pending.items() if partition in gone]:
+                        del pending[future]
+                        future.cancel()
+        finally:
+            for future in pending:
+                future.add_done_callback(_unheeded)
+                future.cancel()
+        return gone
 
     def widen(self, seeds: Sequence[str]) -> None:
         """Let all partitions have seeds of other partitions: they widen the scope there, too. Nobody waits for that; a

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from xyro.configs.schema import Settings
 
 NODE_FILE = "node.json"
-"""file of the directory of a cluster's node (service/cluster/placement.py)"""
+"""file of the directory of a cluster's node (service/cluster/bucket.py)"""
 AT_ONCE = 16
 """partitions that are created or opened at the same time"""
 

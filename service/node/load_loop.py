@@ -177,6 +177,16 @@ class LoadLoop:
         if waits:
             self._do(lambda: [*self.intake.resume(waits, self.clock.time())], _nothing)
 
+    def leave(self, partition: int) -> None:
+        """Forget the loads of a partition that wait: another node resumes them from its Status-Data."""
+
+        def job() -> list[LoaderMessage]:
+            self.intake.leave(partition)
+            return []
+
+        if self._begun:
+            self._do(job, _nothing)
+
     def wanted(self, tell: Callable[[list[str]], None]) -> None:
         """Call `tell` with the parts that documents wait for, as soon as nothing is being parsed."""
         urls: list[str] = []

@@ -30,7 +30,7 @@ from xyro.metadata.states import State
 from xyro.reader import OnReport, Reader
 from xyro.refresh.population import Population
 from xyro.service.node.blackout_switch import BlackoutSwitch
-from xyro.service.node.command_sender import CommandSender
+from xyro.service.node.command_sender import Absent, CommandSender
 from xyro.service.node.crawl_views import CrawlViews
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.fetch_loop import FetchLoop
@@ -161,6 +161,7 @@ class Node:
             self.fetch_loop.side_reads,
             self.pool.post,
             self._eased,
+            self._give_back_of,
             self.fetch_loop.answered,
         )
         self.recent = RecentFigures(self.clock)
@@ -170,10 +171,9 @@ class Node:
             self._settle_in(frontier)
         self.unsynced = 0
         """weight of the reports posted and not yet on disk"""
-        self.started = 0.0
         self.best: list[dict[str, Any]] = []
         """the most important pages, as they were when it stopped"""
-        self._reads_before, self._tasks, self._is_over = 0, list[asyncio.Task[None]](), False
+        self._reads_before, self._tasks, self._is_over, self.started = 0, list[asyncio.Task[None]](), False, 0.0
 
     def _reader_of(self, on_report: OnReport) -> Reader:
         options = options_of(self.settings, link_words(self.settings), self.gamma(), self.network.nodes)
@@ -230,6 +230,7 @@ class Node:
                 self.pool.restore(row.name, row.next_at, row.failures)
             if row.hold:
                 self.pool.hold(frontier.partition.hosts.names[number])
+        self.pool.take_rules(frontier.partition.directory)
         return waiting
 
     def _frontier_of(self, partition: Partition) -> Frontier:
@@ -300,8 +301,11 @@ class Node:
         that came in is committed, and it is closed. Call once for each."""
         resident = self._residents[number]
         resident.leaving = True
+        hosts = resident.hosts()
         end = self.clock.monotonic() + patience
-        while len(resident.frontier.scheduler.leases) and self.clock.monotonic() < end:
+        while self.clock.monotonic() < end and (
+            len(resident.frontier.scheduler.leases) or any(host in hosts for host in self.pool.hosts_read)
+        ):
             self._give_back(resident)
             await self.clock.sleep(0.05)
         async with self._standing:
@@ -314,10 +318,13 @@ class Node:
             self.calendars.remove(resident.calendar)
             self.frontiers.remove(resident.frontier)
             self.data.partitions.remove(resident.frontier.partition)
+            self.load_loop.leave(number)
             self._reads_before -= resident.frontier.reads
             if resident.loop.failed is not None:
                 raise resident.loop.failed
             await asyncio.to_thread(resident.loop.close)
+            rules = self.pool.give_rules(resident.hosts())
+            await asyncio.to_thread(rules.write, resident.frontier.partition.directory)
         return resident.frontier.partition
 
     async def _housekeeping(self) -> None:
@@ -350,8 +357,16 @@ class Node:
             unread += frontier.scheduler.unread
         return pages, unread
 
-    async def submit(self, urls: Iterable[str], priority: Priority = Priority.ORDERED, *, seed: bool = True) -> None:
-        """Hand canonical URLs over; returns when they are on disk. Raises what a partition failed of.
+    async def submit(
+        self,
+        urls: Iterable[str],
+        priority: Priority = Priority.ORDERED,
+        *,
+        seed: bool = True,
+        absent: Absent | None = None,
+    ) -> Mapping[int, str]:
+        """Hand canonical URLs over; returns when they are on disk. Raises what a partition failed of. absent, and what
+        is returned: `CommandSender.submit`.
 
         Seeds widen the scope of this node at once, too: their own partition may be another node's.
         """
@@ -359,10 +374,11 @@ class Node:
         if seed:
             for url in urls:
                 self.scope.add_seed(url)
-        await self.commands.submit(Submit(urls, priority, seed))
+        gone = await self.commands.submit(Submit(urls, priority, seed), absent)
         if seed and self.scope.mode == "domain" and len(self._residents) < self.commands.partitions:
             places = {self.scope.place_of(url): url for url in urls}  # hosts of one domain are of many partitions
             self.commands.widen(list(places.values()))
+        return gone
 
     async def sow(self, seeds: Iterable[str]) -> None:
         """Begin or resume: seeds widen the scope, and those not yet read are ordered."""
@@ -659,7 +675,10 @@ class Node:
         partition = partition_of(host_of(f"http://{host}/"), self.commands.partitions)
         is_known: bool = await self.commands.send(partition, partial(HoldHost, host=host, state=hold))
         if hold == "blocked":
-            self._take_back(self.pool.drop(host))
+            dropped = self.pool.drop(host)
+            self._take_back(dropped)
+            for order in dropped:
+                self.load_loop.missing(order.url)
         if not hold and host not in self.blackout_switch.shut_hosts:
             self.pool.resume(host)
         return is_known
@@ -669,14 +688,17 @@ class Node:
         for name in resident.leased_hosts():
             self._take_back(self.pool.drop(name))
 
+    def _give_back_of(self, number: int) -> None:
+        if (resident := self._residents.get(number)) is not None:
+            self._give_back(resident)
+
     def _take_back(self, orders: Iterable[FetchOrder]) -> None:
-        """Orders of a host that was blocked go back to their partitions, and no load waits for them."""
+        """Orders whose reads have not begun go back to their partitions; a document may go on waiting for them."""
         for order in orders:
             if self.side.dropped(order):
                 continue
             page = local_page(order.page)
             self.commands.post(owner_of(order.page), ReturnOrders(0, (page,), (order.epoch,)))
-            self.load_loop.missing(order.url)
 
     @property
     def committed_at(self) -> float | None:

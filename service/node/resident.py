@@ -59,6 +59,11 @@ class Resident(Struct, eq=False):
         await _cancelled(self.tasks)
         await self.loop.drain(GRACE)
 
+    def hosts(self) -> set[str]:
+        """Names of the hosts that belong to the partition; of others it knows links."""
+        names, owners = self.frontier.partition.hosts.names, self.frontier.outbox.owners_of_hosts().tolist()
+        return {name for name, owner in zip(names, owners, strict=True) if owner == self.number}
+
     def leased_hosts(self) -> list[str]:
         """Names of the hosts of which orders are out."""
         hosts = self.frontier.partition.hosts

@@ -44,6 +44,8 @@ class Services(Struct, eq=False):
     """an HTTP POST (URL, body, headers) in the turn of its host, through the guard"""
     wake: Callable[[], None]
     """a gate may be open again"""
+    give_back: Callable[[int], None]
+    """the orders of a partition (its number) whose reads have not begun go back to it"""
     answered: list[Callable[[PageReport, Answer], None]] = field(default_factory=list)
     """called with each report of a page and its answer before the report is delivered; they must not wait"""
     followed: list[Callable[[], None]] = field(default_factory=list)

@@ -61,7 +61,7 @@ def alone(folder: Path, entry: str, log: Path, pages: int) -> dict[str, float]:
     """CPU of one process without a broker."""
     with _alone(folder) as child:
         time.sleep(2.0)
-        seen, before, began = ServerLog(log, behind=1.5), cpu([child.pid]), time.monotonic()
+        seen, before, began = ServerLog(log), cpu([child.pid]), time.monotonic()
         process("submit", entry, "--data", folder / "alone")
         asked_for(seen, pages)
         return {"cpu": cpu([child.pid]) - before, "seconds": time.monotonic() - began}
@@ -75,7 +75,7 @@ def joined(folder: Path, entry: str, log: Path, pages: int, nodes: int) -> dict[
         cluster.balanced(*[PARTITIONS // nodes] * nodes)
         time.sleep(2.0)
         pids = [*(child.pid for child in cluster.children.values()), cluster.broker.child.pid]
-        seen, before, bus, began = ServerLog(log, behind=1.5), cpu(pids), _bus(cluster), time.monotonic()
+        seen, before, bus, began = ServerLog(log), cpu(pids), _bus(cluster), time.monotonic()
         cluster.submit(entry)
         asked_for(seen, pages)
         spent, seconds, after = cpu(pids) - before, time.monotonic() - began, _bus(cluster)

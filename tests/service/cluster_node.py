@@ -11,11 +11,12 @@ import signal
 import sys
 from pathlib import Path
 
+from tests.service.message_loss import MessageLoss
 from xyro.configs.load import SERVE, load
 from xyro.plugins import PLUGINS
 from xyro.service.api.endpoints import ENDPOINTS
 from xyro.service.cluster.membership import ClusterMembership
-from xyro.service.cluster.transport import MessageLoss
+from xyro.service.cluster.transport import at_once
 from xyro.service.node.life_cycle import Job, run
 from xyro.service.node.node import Bounds
 from xyro.wire.clock import SystemClock
@@ -35,7 +36,7 @@ def main(url: str, data: str, delay: str, share: str, seed: str, deadly: str) ->
             os.kill(os.getpid(), signal.SIGKILL)
 
     loss = MessageLoss(float(share), int(seed)) if float(share) else None
-    member = ClusterMembership(url, None, SystemClock(), loss, stage)
+    member = ClusterMembership(url, None, SystemClock(), at_once if loss is None else loss.pass_on, stage)
     run(
         Job(
             Path(data),

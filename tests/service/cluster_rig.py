@@ -108,7 +108,8 @@ class Cluster:
     def _submitted(self, urls: tuple[str, ...]) -> dict | None:
         try:
             with self.remote() as remote:
-                return remote.post("/submit", {"urls": list(urls)})
+                answer = remote.post("/submit", {"urls": list(urls)})
+                return None if answer.get("absent") else answer
         except MachineError:
             return None
 
@@ -121,13 +122,15 @@ class Cluster:
         self.until(lambda: self.counts() == sorted(counts), f"partitions {counts}")
 
     def complete(self, pages: int = 0) -> dict:
-        """Wait until nothing is unread, leased or in flight."""
+        """Wait until nothing is unread, leased or in flight, and no document waits for its parts."""
 
         def ended():
             status = self.get("/status")
             if not status or status.get("missing") or status["known"] < max(2, pages):
                 return None
-            if status["states"]["unread"] or status["leased"] or status["in_flight"] or any(status["queue"].values()):
+            if any(status[name] for name in ("leased", "in_flight", "waiting_loads")):
+                return None
+            if status["states"]["unread"] or any(status["queue"].values()):
                 return None
             audit = self.get("/audit")
             return audit if audit and not audit["in_flight"] and audit["pages"] == status["known"] else None
@@ -168,19 +171,19 @@ def alone(folder: Path, *seeds: str, partitions: int = 16) -> tuple[dict[str, tu
 
 
 class ServerLog:
-    """The server's own account of the requests, from the byte at which it is opened."""
+    """The server's own account of the requests from the moment at which it is opened. Those of before do not count,
+    although the server may write them later: a crawl without delays left its own there."""
 
-    def __init__(self, path: Path, behind: float = 0.0) -> None:
-        """behind: seconds within which the server writes what it has logged."""
-        time.sleep(behind)
+    def __init__(self, path: Path) -> None:
         self.path = path
+        self.opened = time.time()
         self.begin = path.stat().st_size if path.exists() else 0
 
     def _lines(self) -> list[list[str]]:
         with self.path.open("rb") as file:
             file.seek(self.begin)
             lines = [line.decode().rstrip("\n").split("\t") for line in file if line.endswith(b"\n")]
-        return sorted(lines, key=lambda line: float(line[0]))
+        return sorted((line for line in lines if float(line[0]) >= self.opened), key=lambda line: float(line[0]))
 
     def requests(self) -> list[tuple[float, str, str]]:
         """(moment, host, path), in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 
 import numpy as np
@@ -9,13 +10,17 @@ import pytest
 from msgspec.structs import replace
 
 from tests.frontier.rig import Crawl, report, url
+from tests.service.face import LOOPBACK, process, xyro
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.metadata import rows
 from xyro.metadata.states import LEASED, WANTED, State
+from xyro.metadata.store import Store
+from xyro.service.cluster.bucket import set_epoch
 from xyro.service.views import audit as module
 from xyro.wire.codec import decode, encode
 from xyro.wire.messages import Kind, LoadReport, LoadState, Passing, Priority, Submit, XmlPage
+from xyro.wire.urls import partition_of
 
 ANY = Settings(crawl=CrawlSettings(scope="any"))
 
@@ -338,3 +343,31 @@ def test_few_of_many_violations_are_told_and_the_rest_is_counted(monkeypatch):
             put(frontier, rows.LINK.key(frontier.columns.n + page), rows.pack_links(np.array([0], np.uint32)))
     violations = crawl.audit()["violations"]
     assert len(violations) == 5 and violations[-1] == "and 16 more"
+
+
+def test_of_a_directory_with_some_partitions_each_is_checked_by_itself(tmp_path):
+    """A node of a cluster, or its backup: the audit refused it, and did not say why it cannot be exact."""
+    data, seed = tmp_path / "data", "http://127.0.0.1:9/"
+    process("crawl", seed, *LOOPBACK, "--partitions", "4", "--data", data)
+    assert xyro("audit", "--data", data).returncode == 0
+    owner = partition_of("127.0.0.1", 4)
+    other = (owner + 1) % 4
+    shutil.rmtree(data / f"p{other:04d}")
+    assert xyro("audit", "--data", data).returncode == 2, "a crawl of one process has lost it"
+    set_epoch(data / f"p{owner:04d}", 1)
+    done = xyro("audit", "--data", data)
+    assert done.returncode == 3 and done.stdout.startswith(
+        f"incomplete: partitions {(owner + 1) % 4} are not in {data}"
+    )
+    assert "cash, and what partitions sent each other, are not checked (`xyro audit --join URL` does" in done.stdout
+    store = Store.open(data / f"p{owner:04d}" / "store")
+    batch = store.batch()
+    batch.delete(rows.MAP.key(0))
+    store.write(batch)
+    store.close()
+    done = xyro("audit", "--data", data)
+    assert (
+        done.returncode == 1
+        and "BROKEN: partitions" in done.stdout
+        and "Map-Data has 0 pages, the columns 1" in done.stdout
+    )

@@ -57,7 +57,7 @@ def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, 
         for number in (1, 2, 3):
             cluster.start(number)
         cluster.balanced(5, 5, 6)
-        log = ServerLog(log_path, WRITTEN)
+        log = ServerLog(log_path)
         first = crawled(cluster, web.entry, "--max-pages", "100")
         assert (first["ended"], first["pages_read"], requests(log)[0]) == ("max-pages", 100, 100)
         assert first["unread"] and first["cut_short"] == {} and first["textless"] == 0
@@ -89,6 +89,24 @@ def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, 
             cluster.stop(number)
 
 
+def test_a_bound_holds_where_the_nodes_were_reading_before(tmp_path, web, log_path):
+    """Forty orders and more were out: all of them were read, with any bound, and so were counted reads of before."""
+    pages = 20
+    with running_cluster(tmp_path, 0.15) as cluster:
+        for number in (1, 2, 3):
+            cluster.start(number)
+        cluster.balanced(5, 5, 6)
+        log = ServerLog(log_path)
+        cluster.submit(web.entry)
+        cluster.until(lambda: sum(log.reads().values()) >= 60, "60 reads")
+        assert cluster.get("/status")["leased"] > pages
+        report = crawled(cluster, "--max-pages", str(pages))
+        assert (report["ended"], report["pages_read"]) == ("max-pages", pages)
+        assert requests(log)[0] == report["reads_total"]
+        assert crawled(cluster, "--max-pages", "7")["pages_read"] == 7
+        assert cluster.get("/audit")["ok"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("moment", [3, pytest.param(40, marks=pytest.mark.long), 80])
 def test_a_killed_node_makes_no_read_beyond_the_bound(tmp_path, web, log_path, moment):
@@ -97,7 +115,7 @@ def test_a_killed_node_makes_no_read_beyond_the_bound(tmp_path, web, log_path, m
         for number in (1, 2, 3):
             cluster.start(number)
         cluster.balanced(5, 5, 6)
-        log = ServerLog(log_path, WRITTEN)
+        log = ServerLog(log_path)
         crawl = begin(cluster, web.entry, "--max-pages", str(pages))
         cluster.until(lambda: sum(log.reads().values()) >= moment, f"{moment} reads")
         victim = 1 + moment % 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import urllib.request
 
@@ -11,7 +12,9 @@ import nats
 import pytest
 
 from tests.service.cluster_rig import DELAY, ServerLog, alone, running_cluster
+from tests.service.face import xyro
 from xyro.lab.child import running
+from xyro.wire.urls import partition_of
 
 PAGES, HOSTS = 150, 8
 TOLERANCE = 0.01
@@ -67,6 +70,45 @@ def test_a_node_that_is_away_is_named_first_and_missed_no_more_when_it_is_back(t
         cluster.start(2)
         assert cluster.until(lambda: (cluster.get("/audit") or {}).get("ok"), "all answer again")
         cluster.stop(1), cluster.stop(2)
+
+
+def test_a_partition_that_its_node_does_not_have_is_named_and_not_waited_for(tmp_path):
+    """Every command waited ten seconds for it, as for one that moves."""
+    with running_cluster(tmp_path) as cluster:
+        cluster.start(1), cluster.start(2)
+        cluster.balanced(8, 8)
+        cluster.stop(2)
+        (cluster.data(2) / "p0011").rename(tmp_path / "elsewhere")
+        cluster.start(2)
+        assert "partition 11: the cluster has it here at epoch" in cluster.log(2).read_text()
+        cluster.until(
+            lambda: "closed: 11, as its log" in xyro("cluster", "status", *join(cluster)).stdout, "it says so"
+        )
+        for words in (("status",), ("top",), ("export", "pages")):
+            done = xyro(*words, *join(cluster))
+            assert "partitions 11 are closed: their nodes do not have them" in done.stdout + done.stderr, words
+            assert done.returncode == (0 if words == ("status",) else 3)
+        host = next(each for each in (f"127.1.0.{k}" for k in range(1, 255)) if partition_of(each, 16) == 11)
+        done = xyro("submit", f"http://{host}/", *join(cluster))
+        assert done.returncode == 3 and "partition 11, which has its host, is open on no node" in done.stderr
+
+
+def join(cluster):
+    return "--join", cluster.broker.url
+
+
+def test_the_log_says_when_the_broker_goes_away_and_how_long_it_was_away(tmp_path):
+    with running_cluster(tmp_path) as cluster:
+        cluster.start(1)
+        for times in (1, 2):
+            cluster.broker.kill()
+            cluster.until(lambda times=times: cluster.log(1).read_text().count(" is away: ") == times, "it says so")
+            time.sleep(1.0)
+            cluster.broker.start()
+            cluster.until(lambda times=times: cluster.log(1).read_text().count(" is back; ") == times, "it says so")
+        found = re.findall(r"the broker \S+ is back; it was away for ([\d.]+) s", cluster.log(1).read_text())
+        assert len(found) == 2 and min(map(float, found)) >= 1.0
+        assert cluster.stop(1).count("the broker ") == 4, "that it leaves by itself is not worth a line"
 
 
 def test_what_cannot_be_decoded_is_told_once_in_the_log(tmp_path):

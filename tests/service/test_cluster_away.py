@@ -86,6 +86,16 @@ def test_why_answers_where_the_owner_lives(still, pages):
     assert done.returncode == 3 and AWAY in done.stderr and not done.stdout
 
 
+def test_what_is_submitted_is_accepted_where_its_node_lives_and_else_named(still, pages):
+    here, away = (f"{pages[node].rpartition('/')[0]}/submitted-{node}.html" for node in (1, 2))
+    done = asked(still, "submit", here, away, "http://10.0.0.1/")
+    told = "1 accepted, 1 refused, 1 not accepted: the nodes of their hosts are away\n"
+    assert (done.returncode, done.stdout) == (3, told), done.stderr
+    assert f"{away}: not accepted: {AWAY}" in done.stderr and "submit it again when it is back" in done.stderr
+    assert f"{here}: " not in done.stderr
+    assert json.loads(asked(still, "why", here, "--json").stdout)["state"] != "unknown"
+
+
 def test_rows_come_of_those_that_answer_and_sums_fail(still, pages):
     done = asked(still, "hosts", "--json")
     hosts = {row["host"] for row in json.loads(done.stdout)}

@@ -36,6 +36,9 @@ def test_a_lost_disk_is_restored_on_the_other_nodes(tmp_path, empty):
             if not empty:
                 done = xyro("backup", backup, "--data", cluster.data(2))
                 assert done.returncode == 0, done.stderr
+                checked = xyro("audit", "--data", backup)
+                assert checked.returncode == 3 and checked.stdout.startswith("incomplete: partitions "), checked.stderr
+                assert "cash, and what partitions sent each other, are not checked" in checked.stdout
             cluster.until(lambda: sum(log.reads().values()) >= 160, "100 more")
             cluster.kill(2)
             cluster.data(2).rename(tmp_path / "lost")

@@ -6,8 +6,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.service.cluster.placement import Member, Owner, Placement, differences, encoded, epochs, set_epoch
+from xyro.service.cluster.bucket import differences, encoded, epochs, set_epoch
 from xyro.service.cluster.steering import adopted
+from xyro.wire.placement import Member, Owner, Placement
 
 
 def placement(owners: list[int], members: int, draining: tuple[int, ...] = ()) -> Placement:

@@ -1,0 +1,89 @@
+"""What goes along with a partition that moves: documents that wait for their parts, and rules of robots.txt."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from itertools import pairwise
+
+from aiohttp import web
+
+from tests.plugins.serving import serving
+from tests.service.cluster_rig import running_cluster
+from tests.service.face import xyro
+from xyro.wire.urls import partition_of
+
+PARTITIONS = 16
+XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
+
+
+def addresses(*partitions: int) -> list[str]:
+    """An address of loopback for each of these partitions."""
+    some = [f"127.1.{a}.{b}" for a in range(4) for b in range(1, 255)]
+    return [next(each for each in some if partition_of(each, PARTITIONS) == q) for q in partitions]
+
+
+def test_a_part_whose_partition_moves_is_waited_for(tmp_path):
+    """Its order was taken back, and its documents were told that it could not be had: they lost the links in it."""
+    document, part = addresses(3, 5)
+    asked: Counter[str] = Counter()
+
+    async def answer(request: web.Request) -> web.Response:
+        host, _, port = request.host.partition(":")
+        asked[host + request.path] += 1
+        if request.path == "/robots.txt":
+            return web.Response(status=404)
+        if host == part:
+            text = "".join(f'<see xlink:href="http://{document}:{port}/{name}.html"/>' for name in "abc")
+            return web.Response(text=text, content_type="application/xml-external-parsed-entity")
+        if request.path == "/d.xml":
+            entity = f'<!DOCTYPE d [<!ENTITY e SYSTEM "http://{part}:{port}/e.ent">]>'
+            return web.Response(text=f"{entity}<d {XLINK}>&e;</d>", content_type="text/xml")
+        return web.Response(text="<p>a page", content_type="text/html")
+
+    with serving(answer, [document, part]) as port, running_cluster(tmp_path, delay=3.0) as cluster:
+        cluster.start(1), cluster.start(2)
+        cluster.balanced(8, 8)
+        url = f"http://{document}:{port}/d.xml"
+        cluster.submit(url)
+        cluster.until(lambda: asked[f"{part}/robots.txt"], "the part is next at its host")
+        done = xyro("cluster", "move", "5", "2", "--join", cluster.broker.url)
+        assert done.returncode == 0, done.stderr
+        wanted = {(url, f"http://{document}:{port}/{name}.html") for name in "abc"}
+        cluster.until(lambda: not (cluster.get("/status") or {"waiting_loads": 1})["waiting_loads"], "it is loaded")
+        assert {link for link in cluster.links() if link[0] == url} >= wanted
+        assert asked[f"{part}/e.ent"] == 1
+        assert "moved to node 2" in cluster.log(1).read_text()
+        assert "dropped a message" not in cluster.log(1).read_text() + cluster.log(2).read_text()
+
+
+def test_the_rules_of_robots_txt_go_along_and_so_does_its_crawl_delay(tmp_path):
+    """It was read again by each node that got the partition, and nobody knew the delay of the host until then."""
+    (host,) = addresses(5)
+    requests: list[tuple[float, str]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        requests.append((time.monotonic(), request.path))
+        if request.path == "/robots.txt":
+            rules = "User-agent: *\nCrawl-delay: 2\nDisallow: /secret*.html$\nAllow: /secret-not.html\n"
+            return web.Response(text=rules, content_type="text/plain")
+        text = f"<title>{request.path}</title>" + f"<p>What is at {request.path} is of its own kind." * 20
+        links = "".join(f"<a href=/{name}.html>x</a>" for name in ("secret", "secret-not", *"abcdefgh"))
+        return web.Response(text=text + (links if request.path == "/" else ""), content_type="text/html")
+
+    with serving(answer, [host]) as port, running_cluster(tmp_path, delay=0.1) as cluster:
+        cluster.start(1), cluster.start(2)
+        cluster.balanced(8, 8)
+        cluster.submit(f"http://{host}:{port}/")
+        for count, node in ((2, 2), (4, 1)):
+            cluster.until(lambda count=count: len(requests) >= count, f"{count} requests")
+            done = xyro("cluster", "move", "5", str(node), "--join", cluster.broker.url)
+            assert done.returncode == 0, done.stderr
+            log, line = cluster.log(3 - node), f"partition 5: moved to node {node}"
+            cluster.until(lambda log=log, line=line: line in log.read_text(), "it moves")
+        cluster.complete(11)
+        states = {url.rpartition("/")[2]: state for url, (state, *_) in cluster.pages().items()}
+        assert states.pop("secret.html") == "disallowed" and {*states.values()} == {"read"}
+    paths = Counter(path for _, path in requests)
+    assert paths.pop("/robots.txt") == 1 and {*paths.values()} == {1} and "/secret.html" not in paths
+    assert min(b - a for (a, _), (b, _) in pairwise(requests)) >= 1.99
