@@ -198,6 +198,7 @@ class SinkDelivery:
 
     async def _begin(self) -> ChangeStream:
         """Take up its position; a new sink begins with the oldest change that is stored."""
+        self._waiting.clear()  # they lie behind it
         await self._open()
         source = ChangeSource.of_commands(self._services.commands, self._services.clock, self._texts)
         try:

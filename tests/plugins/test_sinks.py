@@ -21,7 +21,7 @@ from tests.plugins.test_changes import read, timeless, visit
 from tests.plugins.webhook import webhook
 from tests.service.face import LOOPBACK, process
 from tests.xyro.test_proxy import proxying
-from tests.xyro.test_resolver import AAAA, A, NameServer
+from tests.xyro.test_resolver import AAAA, A, NameServer, own_name
 from xyro.configs.load import load
 from xyro.configs.schema import SinkTable
 from xyro.metadata import rows
@@ -499,6 +499,15 @@ async def test_a_name_that_leads_out_of_only_net_is_the_error_of_its_sink(tmp_pa
         rig.change(1)
         await rig.until(lambda: rig.sinks.deliveries[0].error)
         assert rig.status()["error"].startswith("only-net") and address in rig.status()["error"]
+
+
+async def test_a_webhook_may_have_a_name_that_only_the_hosts_file_of_this_machine_has(tmp_path):
+    name, address = own_name()
+    with webhook(address=address) as hook:
+        url = hook.url.replace(address, name)
+        rig = Rig(tmp_path / "d", SinkTable(name="s", url=url, secret="a secret"), **{"fetch.only_net": (address,)})
+        rig.change(1)
+        await rig.until(lambda: rig.row().delivered == 1)
 
 
 async def test_a_webhook_may_be_where_no_page_would_be_read(tmp_path):
