@@ -257,7 +257,7 @@ class _Terminal(io.StringIO):
 
 @contextlib.contextmanager
 def _stream(file: IO[bytes], form: str, packed: bool) -> Iterator[IO[Any]]:
-    """What the writer of a form writes to, so that it comes into a file."""
+    """The stream, above a file, that the writer of a form writes to."""
     if form == "parquet":
         yield file
     elif packed:
