@@ -377,6 +377,7 @@ def test_a_crawl_that_ends_by_itself_has_delivered_all_it_found(tmp_path, bound)
         settings = tmp_path / "s.toml"
         settings.write_text(
             f'[changes]\nrecord = true\n[[sinks]]\nname = "s"\nurl = "{hook.url}"\nsecret = "a secret"\nwait = 5.0\n'
+            f'[[sinks]]\nname = "none"\npath = "{tmp_path}/files"\nwhere = "change = \'gone\'"\n'
         )
         words = ("crawl", site.entry, *LOOPBACK, "--config", settings, "--data", tmp_path / "d")
         done = process(*words, *bound, *(["--refresh"] if bound else []))
@@ -384,6 +385,8 @@ def test_a_crawl_that_ends_by_itself_has_delivered_all_it_found(tmp_path, bound)
         found = process("changes", "--data", tmp_path / "d").stdout.splitlines()
         assert len(hook.changes) == len(found) >= 3 * 9
         assert [json.loads(line)["number"] for line in found] == [line["number"] for line in hook.changes]
+        sinks = json.loads(process("status", "--json", "--data", tmp_path / "d").stdout)["sinks"]
+        assert {name: sink["behind"] for name, sink in sinks.items()} == {"none": 0, "s": 0}, "what fits no sink, too"
 
 
 def test_a_crawl_waits_for_no_sink_that_fails_and_says_what_is_left(tmp_path):
