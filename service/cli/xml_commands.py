@@ -210,6 +210,7 @@ def dtds(place: CrawlPlace, limit: int, as_json: bool) -> None:
 
     with _source(place) as source:
         rows = look(source, limit) if isinstance(source, Views) else source.lines("/xml/dtds", most=limit)
+        row = None
         for row in rows:
             if as_json:
                 click.echo(json.dumps(row))
@@ -222,6 +223,8 @@ def dtds(place: CrawlPlace, limit: int, as_json: bool) -> None:
             click.echo(f"{row['documents']:8,}  {printable(row['url'], WIDE)}  ({stored})")
             for user in row["used_by"]:
                 click.echo(f"          {user}")
+    if row is None and not as_json:
+        click.echo("No DTD or schema is known.")
 
 
 @xml.command(short_help="Show sizes, tags, depth, DTDs and changes of XML.")
