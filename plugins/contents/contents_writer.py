@@ -367,7 +367,7 @@ class ContentsWriter:
             with contextlib.suppress(OSError):  # no room for its index: `_mend` tells
                 self._metadata.close()
         if self._first:
-            self._mend(wait=True)  # of reader processes, which end at once
+            self._mend(wait=True)  # of reader processes, which end at once; the other partitions have closed theirs
         if self._limit:
             self._sweep()
         self._index.close()
