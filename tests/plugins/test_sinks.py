@@ -233,6 +233,28 @@ async def test_a_sink_that_stays_away_too_long_gets_one_gap_record(tmp_path, res
         assert (row.gaps, row.missed, row.delivered) == (1, state.first - 1, 1501 - state.first)
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_each_gap_record_names_what_was_left_out_since_the_last_change_that_came(tmp_path, restarted):
+    with webhook() as hook:
+        table = SinkTable(name="s", url=hook.url, secret="a secret", batch=10)
+        rig, number, seen, gaps = Rig(tmp_path / "d", table, **{"changes.bytes": 65_536}), 0, 0, 0
+        for _ in range(3):
+            hook.status = 500
+            for _ in range(20):
+                rig.change(50, number)
+                number, asked = number + 50, hook.asked
+                await rig.until(lambda asked=asked: hook.asked > asked)
+            if restarted:
+                rig.restart()
+            hook.status = 200
+            await rig.until(lambda: rig.status()["behind"] == 0)
+        for line in hook.changes:
+            gap = line["change"] == "gap"
+            assert (line["first"] if gap else line["number"]) == seen + 1
+            seen, gaps = (line["last"], gaps + 1) if gap else (line["number"], gaps)
+        assert (seen, gaps) == (number, 3) and rig.row().missed == number - rig.row().delivered
+
+
 async def test_a_new_sink_begins_with_the_oldest_change_and_a_reader_who_asks_for_more_is_told(tmp_path):
     rig = Rig(tmp_path / "d", SinkTable(name="s", path=str(tmp_path / "files")), **{"changes.bytes": 65_536})
     rig.change(700)
