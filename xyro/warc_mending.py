@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
-import time
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,11 +40,12 @@ def mend(directory: Path, *, wait: bool = True) -> list[str]:
 
 def _lock(file: IO[bytes], tries: int) -> None:
     """BlockingIOError: it has a writer, also after so many tries."""
+    pause = threading.Event()
     for _ in range(tries):
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
-        time.sleep(TICK)
+        pause.wait(TICK)
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
