@@ -37,7 +37,7 @@ from xyro.frontier.freshness import Freshness
 from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_inflow import HostInflow
 from xyro.frontier.importance_error import ImportanceError
-from xyro.frontier.impostors import EMPTY, Impostors
+from xyro.frontier.impostors import Impostors
 from xyro.frontier.ledger import NO_CHILDREN, Ledger, Spending, followed
 from xyro.frontier.loads import Loads
 from xyro.frontier.outbox import Outbox
@@ -439,9 +439,8 @@ class Frontier:
         return Settled(page, report, visit, lease, row, self._share(page, report, visit.spend, spending))
 
     def _count_error(self, report: PageReport) -> None:
-        """By class; a page without content is told as that, though it is treated like a challenge."""
-        name = EMPTY if report.vendor == EMPTY else report.error
-        self.errors[name] = self.errors.get(name, 0) + 1
+        """By class."""
+        self.errors[report.failure] = self.errors.get(report.failure, 0) + 1
 
     def _share(self, page: LocalPage, report: PageReport, spend: Spend, spending: Spending) -> str | None:
         """Let the page spend over what the read showed, now or when its load has ended. -> `Settled.fault`"""

@@ -37,7 +37,7 @@ from xyro.metadata.rows import HostMask, RefreshRow
 from xyro.metadata.states import FOLDER, WANTED, State
 from xyro.metadata.visits import REFUSED, Sightings, Visit, judge, showings
 from xyro.wire.ids import LocalPage
-from xyro.wire.messages import NO_LINKS, FetchOrder, HostChallenged, PageReport, Priority
+from xyro.wire.messages import EMPTY, NO_LINKS, FetchOrder, HostChallenged, PageReport, Priority
 from xyro.wire.urls import authority
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ FIRST_WAIT = 3_600.0
 """seconds for which a host is left alone that evidence says challenges us; doubles"""
 SECOND_LOOK = 60.0
 """seconds after which a suspicious page is asked once more"""
-EMPTY = "empty"
-"""vendor of an answer without content: it is held against its page, and against the host once CROWD are"""
 FALLEN = 4
 """a page that shows less than this part of its bytes, or of its links, is suspicious"""
 MEMORY = 900.0

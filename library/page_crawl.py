@@ -13,7 +13,7 @@ import inspect
 import logging
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -269,7 +269,8 @@ def _several(values: str | Iterable[str]) -> tuple[str, ...]:
 async def _pages(directory: Path, settings: Settings, seeds: Sequence[str]) -> AsyncGenerator[CrawledPage, None]:
     feed, failed = PageFeed(), list[tuple[str, str]]()
     urls = [canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in seeds]
-    async with _running(directory, settings, urls, feed) as node:
+    await asyncio.to_thread(check_options, settings)  # plug-ins are tried, which may take a while
+    async with _left_alone(directory) as ending, _running(directory, settings, urls, feed) as node:
         ended = asyncio.create_task(node.finished())
         try:
             while True:
@@ -287,6 +288,7 @@ async def _pages(directory: Path, settings: Settings, seeds: Sequence[str]) -> A
                 finally:
                     arrived.cancel()
         finally:
+            ending()
             ended.cancel()
             await asyncio.gather(ended, return_exceptions=True)
     while (page := feed.take()) is not None:
@@ -296,12 +298,35 @@ async def _pages(directory: Path, settings: Settings, seeds: Sequence[str]) -> A
         raise TheirError(error, f"{url}: no seed gave a page; xyro.open({str(directory)!r}).why(URL) says why")
 
 
+_ENDING: dict[tuple[Path, asyncio.AbstractEventLoop], asyncio.Future[None]] = {}
+"""crawls that were left and are about to end, by directory"""
+
+
+def _place_of(directory: Path) -> tuple[Path, asyncio.AbstractEventLoop]:
+    return directory.absolute(), asyncio.get_running_loop()
+
+
+@contextlib.asynccontextmanager
+async def _left_alone(directory: Path) -> AsyncIterator[Callable[[], None]]:
+    """Wait for a crawl of this program that was left and still ends: Python closes what an `async for` was left with
+    (`break`) some turns of the loop later. What comes is to be called once this crawl begins to end."""
+    place = _place_of(directory)
+    end: asyncio.Future[None] = place[1].create_future()
+    if place in _ENDING:
+        await asyncio.shield(_ENDING[place])
+    try:
+        yield lambda: _ENDING.update({place: end})
+    finally:
+        if _ENDING.get(place) is end:
+            del _ENDING[place]
+        end.set_result(None)
+
+
 @contextlib.asynccontextmanager
 async def _running(directory: Path, settings: Settings, urls: Sequence[str], feed: PageFeed) -> AsyncIterator[Node]:
     """A node that works on the directory; stopped in order at the end."""
     guard = guard_of(settings.fetch)
     check_contact(settings.fetch, guard)
-    check_options(settings)
     check(settings, guard)
     _check_seeds(urls, settings, guard)
     count = settings.crawl.partitions

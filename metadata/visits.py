@@ -194,7 +194,7 @@ def _unread_row(
         weight=weight,
         kind=old.kind if old.kind is not Kind.UNKNOWN else report.kind,
         status=report.status or old.status,
-        error=fault or report.error,
+        error=fault or report.failure,
         failures=0 if report.final else old.failures + 1,
         gone_since=(old.gone_since or report.ended) if gone else 0.0,
         mime=old.mime or report.mime,

@@ -32,6 +32,8 @@ MAX_LINKS = 65_534
 """Most distinct children stored of one page (P1 note 3: a child's rank fits in 16 bits)."""
 MAX_NUMBER = 2**63 - 1
 """Largest page id, amount of cash, clock and number of a sequence: they are stored as 64-bit integers."""
+EMPTY = "empty"
+"""`vendor` of an answer without any content: nobody's challenge, and of its page alone until others are empty, too"""
 
 
 class Priority(enum.IntEnum):
@@ -220,6 +222,12 @@ class PageReport(Struct, frozen=True):
     """uses of the page that its robots.txt refuses (uses.py)"""
     received: int = 0
     """bytes of the answer, head included, before decoding"""
+
+    @property
+    def failure(self) -> str:
+        """The class as people are told it, empty where there is none: a page without content is that, though it is
+        treated like a challenge."""
+        return EMPTY if self.vendor == EMPTY else self.error
 
     def __post_init__(self) -> None:
         _require(0 <= self.page <= MAX_NUMBER, "PageReport.page: a page id is 0..2**63-1")

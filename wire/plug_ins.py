@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xyro.wire.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PARSERS = "xyro.parsers"
 """callables of a page that return its links and text (xyro/page_plug_ins.py)"""
@@ -19,21 +22,29 @@ SINKS = "xyro.sinks"
 
 def is_offered(group: str, name: str) -> bool:
     """Tell whether an installed package offers a plug-in of this name."""
-    from importlib.metadata import entry_points
+    return name in _offered(group)
 
-    return bool(entry_points(group=group, name=name))
+
+def check_offered(group: str, name: str) -> None:
+    """InputError: no installed package offers it. Nothing of it is imported."""
+    offered = _offered(group)
+    if name not in offered:
+        others = ", ".join(sorted(offered)) or "none"
+        raise InputError(f"{name!r}: no installed package has this entry point of {group} (installed: {others})")
 
 
 def plug_in(group: str, name: str) -> Callable[..., Any]:
     """Import the plug-in. InputError: no installed package offers it, or it cannot be imported."""
+    check_offered(group, name)
+    found = _offered(group)[name]
+    try:
+        loaded: Callable[..., Any] = found.load()
+    except Exception as error:
+        raise InputError(f"{name!r}: {found.value} of {group} cannot be imported: {error!r}") from error
+    return loaded
+
+
+def _offered(group: str) -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points  # 10 ms, which a crawl without plug-ins does not need
 
-    offered = {found.name: found for found in entry_points(group=group)}
-    if name not in offered:
-        others = ", ".join(sorted(offered)) or "none"
-        raise InputError(f"{name!r}: no installed package has this entry point of {group} (installed: {others})")
-    try:
-        loaded: Callable[..., Any] = offered[name].load()
-    except Exception as error:
-        raise InputError(f"{name!r}: {offered[name].value} of {group} cannot be imported: {error!r}") from error
-    return loaded
+    return {found.name: found for found in entry_points(group=group)}

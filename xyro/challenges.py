@@ -19,8 +19,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final, NamedTuple
 
-EMPTY = "empty"
-"""vendor of an answer without any content: nobody's challenge, and of its page alone until others are empty, too"""
+from xyro.wire.messages import EMPTY
+
 SMALL: Final = 32 * 1024
 """bytes of the largest body that is looked at"""
 TINY: Final = 16 * 1024

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from xyro import challenges, maintext
 from xyro.answer import Answer
 from xyro.body import READABLE, Body, LongPages, Sitemaps
-from xyro.challenges import EMPTY, FEW, REFUSALS, SMALL, SOME, TELLING, TINY, TITLE, TITLE_WITHIN
+from xyro.challenges import FEW, REFUSALS, SMALL, SOME, TELLING, TINY, TITLE, TITLE_WITHIN
 from xyro.decode import Caps, coding_word
 from xyro.doctype import HTML, is_gzip, is_sitemap, kind_of, readable
 from xyro.headers import (
@@ -43,7 +43,7 @@ from xyro.site_entries import SignatureKind, SiteEntries, SiteOptions, is_of_byt
 from xyro.skeletons import skeleton
 from xyro.wire.clock import Clock
 from xyro.wire.errors import TheirError
-from xyro.wire.messages import NO_LINKS, FetchOrder, Kind, Priority
+from xyro.wire.messages import EMPTY, NO_LINKS, FetchOrder, Kind, Priority
 from xyro.wire.urls import authority, host_of, resolve, suffix_of
 
 if TYPE_CHECKING:

@@ -28,6 +28,8 @@ MAX_FORMATTING = 64
 """Formatting elements open at once: each paragraph opens all of them again (the adoption agency of the standard)."""
 MAX_OPTIONS = 2_000
 
+_MARK: Final = "\ufeff"
+"""byte order mark: no text, though a parser would begin the body with it"""
 _TAG = re.compile(rb"</?[a-z][a-z0-9:-]*+")
 _CHILDLESS = re.compile(rb"<([a-z][^<]*+)</\1(?![^<])")
 """of tags alone: an element without another in it"""
@@ -106,7 +108,7 @@ def tamed(body: bytes, codec: str, bounds: PageBounds = BRIEF) -> TameSource | N
     if tags is None:
         body = _UNREAD.sub(b"", body)
         tags = _tags_of(body, bounds)
-    return None if tags is None else TameSource(body.decode(codec, "replace"), tags)
+    return None if tags is None else TameSource(body.decode(codec, "replace").removeprefix(_MARK), tags)
 
 
 def _tags_of(body: bytes, bounds: PageBounds) -> frozenset[bytes] | None:

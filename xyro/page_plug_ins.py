@@ -22,6 +22,7 @@ from xyro.page_text import PageText, page_text
 from xyro.plug_in_process import PARSE, VALUE, PlugInFault, PlugInProcess
 from xyro.wire.messages import Kind, Links
 from xyro.wire.text import LOG_FIELDS, printable
+from xyro.wire.urls import authority
 
 _log = logging.getLogger("xyro")
 
@@ -128,7 +129,15 @@ class PagePlugIns:
             return await self._process.ask(*question)
         except PlugInFault as fault:
             answer.plug_in_faults = (*answer.plug_in_faults, f"no {field} by plug-in {name}: {fault}")
-            _log.warning("%s: no %s by plug-in %s: %s", printable(url), field, name, fault)
+            fields = {
+                "event": "plug-in-fault",
+                "plug_in": name,
+                "url": url,
+                "host": authority(url),
+                "error": str(fault),
+            }
+            text = "%s: no %s by plug-in %s: %s"
+            _log.warning(text, printable(url), field, name, fault, extra={LOG_FIELDS: fields})
             return None
 
 

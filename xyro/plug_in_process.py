@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import subprocess
 import sys
 import weakref
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from xyro.child_process import end_child, start_child
 from xyro.reader_frames import FrameBuffer, frame
-from xyro.wire.errors import CodecError
+from xyro.wire.errors import CodecError, InputError
 
 SECONDS: Final = 1.0
 """that a plug-in has for a page: then a timer of the kernel ends the child in the middle of whatever it does"""
@@ -33,6 +35,34 @@ AT_ONCE: Final = 1 << 20
 """bytes that are read from a socket at once"""
 PARSE, VALUE = range(2)
 DONE, FAULT = range(2)
+
+
+@cache
+def check_plug_ins(values: str, parsers: tuple[tuple[str, str], ...]) -> None:
+    """InputError: a plug-in cannot be imported. A process tries that, which ends: nothing of it is imported here."""
+    process, sock = start_child("xyro.plug_in_child")
+    try:
+        with sock:
+            sock.settimeout(START + GRACE)
+            sock.sendall(frame(_path(), "error", "text", values, dict(parsers), True))
+            kind, words = _received(sock)
+    except TimeoutError:
+        kind, words = FAULT, _late(START)
+    except (OSError, EOFError, CodecError):
+        kind, words = FAULT, _cause(process, START)
+    finally:
+        end_child(process)
+    if kind == FAULT:
+        raise InputError(f"[opic] values, [fetch] parsers: {words}")
+
+
+def _received(sock: socket.socket) -> list[Any]:
+    """The next frame."""
+    buffer = FrameBuffer()
+    while data := sock.recv(AT_ONCE):
+        for values in buffer.feed(data):
+            return values
+    raise EOFError
 
 
 class PlugInFault(Exception):
@@ -77,13 +107,12 @@ class PlugInProcess:
 
     async def _start(self) -> None:
         self.close()
-        path = [place for place in sys.path if isinstance(place, str)]
         try:
             self._process, sock = start_child("xyro.plug_in_child")
             self._end = weakref.finalize(self, end_child, self._process)
             self._buffer = FrameBuffer()
             self._streams = await asyncio.open_unix_connection(sock=sock)
-            kind, words = await self._exchange(START, path, *self._setup)
+            kind, words = await self._exchange(START, _path(), *self._setup)
         except (PlugInFault, OSError) as fault:
             raise PlugInFault(f"its process did not start: {fault}") from fault
         if kind == FAULT:
@@ -103,7 +132,8 @@ class PlugInProcess:
         except CodecError as error:
             raise PlugInFault(str(error)) from error
         except (OSError, EOFError) as error:
-            raise PlugInFault(self._cause(seconds)) from error
+            assert self._process is not None
+            raise PlugInFault(_cause(self._process, seconds)) from error
         finally:
             reading.cancel()
         raise PlugInFault(_late(seconds))
@@ -114,13 +144,18 @@ class PlugInProcess:
                 return answer
         raise EOFError
 
-    def _cause(self, seconds: float) -> str:
-        """Say what the process died of."""
-        assert self._process is not None
-        code = end_child(self._process)
-        if code == -signal.SIGALRM:
-            return _late(seconds)
-        return f"its process ended by {signal.Signals(-code).name}" if code < 0 else f"its process ended, exit {code}"
+
+def _path() -> list[str]:
+    """Where this process finds modules, for the child."""
+    return [place for place in sys.path if isinstance(place, str)]
+
+
+def _cause(process: subprocess.Popen[bytes], seconds: float) -> str:
+    """Say what the process died of."""
+    code = end_child(process)
+    if code == -signal.SIGALRM:
+        return _late(seconds)
+    return f"its process ended by {signal.Signals(-code).name}" if code < 0 else f"its process ended, exit {code}"
 
 
 def _late(seconds: float) -> str:

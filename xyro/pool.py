@@ -32,7 +32,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from xyro.answer import Answer
-from xyro.challenges import EMPTY
 from xyro.failures import DAY, POLICIES, challenge_wait
 from xyro.fetch_queue import FetchQueue, urgency
 from xyro.hops import PAGE as HOP
@@ -48,7 +47,7 @@ from xyro.robots import NO_RULES, RobotsState, RobotsTable
 from xyro.slot_shares import SlotShares
 from xyro.wire.clock import Clock
 from xyro.wire.errors import TheirError
-from xyro.wire.messages import FetchOrder, HostChallenged, PageReport
+from xyro.wire.messages import EMPTY, FetchOrder, HostChallenged, PageReport
 from xyro.wire.urls import authority
 from xyro.wire.urls import origin as origin_of
 from xyro.wire.uses import SEARCH

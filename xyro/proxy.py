@@ -60,8 +60,8 @@ def parse_proxy(url: str, login: str, resolves: bool, guard: Guard, place: str) 
 class UnresolvedNames(Resolver):
     """The resolver of a client whose proxy resolves: names that it is given are not looked up here."""
 
-    def __init__(self, guard: Guard, clock: Clock, proxy_of: ProxyOf) -> None:
-        super().__init__(guard, clock)
+    def __init__(self, guard: Guard, clock: Clock, proxy_of: ProxyOf, *, operator: bool = False) -> None:
+        super().__init__(guard, clock, operator=operator)
         self._proxy_of = proxy_of
 
     def _leaves(self, host: str) -> bool:
@@ -115,7 +115,7 @@ class Tunnels:
     async def _connect(self, proxy: Proxy, target: str, port: int) -> socket.socket:
         loop = asyncio.get_running_loop()
         try:
-            address = (await Resolver.addresses(self._resolver, proxy.host))[0]
+            address = (await self._resolver.operator_addresses(proxy.host))[0]
         except TheirError as error:
             raise TheirError("proxy-failed", f"its name has no address: {error.kind}") from error
         sock = self._guard.operator_socket(address, proxy.port)

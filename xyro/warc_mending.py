@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from fastwarc.warc import WarcRecord, WarcRecordType
 
 from xyro.warc_files import HttpAnswer, Written, cdxj_line, seal, told_by, warc_of
 
+PATIENCE, TICK = 10.0, 0.02
+"""seconds that a writer which is ending is waited for at most, and between two looks"""
 STEP = 1 << 20
 """bytes of a file that are looked at together"""
 
@@ -26,19 +29,30 @@ def mend(directory: Path, *, wait: bool = True) -> list[str]:
     """Finish the files that a process left open: cut a torn last member off, make their index whole. Returns a line for
     each that was torn. OSError: the disk fails; what was not finished stays as it is.
 
-    wait: for a writer that is just ending; else files that have a writer are passed over.
+    wait: for a writer that is just ending, PATIENCE at most; files that have a writer are passed over.
     """
     found = []
     for part in sorted(directory.glob("*.cdxj.part")):
         with contextlib.suppress(FileNotFoundError, BlockingIOError):  # its writer has finished it, or has it
-            found.append(_mend(part, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB))
+            found.append(_mend(part, round(PATIENCE / TICK) if wait else 0))
     return [line for line in found if line]
 
 
-def _mend(part: Path, lock: int) -> str:
+def _lock(file: IO[bytes], tries: int) -> None:
+    """BlockingIOError: it has a writer, also after so many tries."""
+    pause = threading.Event()
+    for _ in range(tries):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        pause.wait(TICK)
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _mend(part: Path, tries: int) -> str:
     path = warc_of(part)
     with part.open("r+b") as index:
-        fcntl.flock(index, lock)
+        _lock(index, tries)
         if not part.exists():  # while this waited
             return ""
         if not path.exists():

@@ -124,8 +124,7 @@ def read_history(file: Path) -> SeenHistory:
     times = [line.events[0][0] for line in lines]
     ends = [max(line.last_read, line.events[-1][0]) for line in lines]
     if not times or max(ends) - min(times) < SHORTEST or all(line.reads < 2 for line in lines):
-        why = f"no page was read twice, {SHORTEST:g} seconds apart or more"
-        raise InputError(f"the histories in {file.name}: nothing to replay: {why}")
+        raise InputError(f"nothing to replay: no page was read twice, {SHORTEST:g} seconds apart or more")
     return SeenHistory(lines, min(times), max(ends))
 
 

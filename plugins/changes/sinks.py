@@ -198,6 +198,7 @@ class SinkDelivery:
 
     async def _begin(self) -> ChangeStream:
         """Take up its position; a new sink begins with the oldest change that is stored."""
+        self._waiting.clear()  # they lie behind it
         await self._open()
         source = ChangeSource.of_commands(self._services.commands, self._services.clock, self._texts)
         try:
@@ -246,7 +247,7 @@ class SinkDelivery:
     async def _pause(self, stream: ChangeStream) -> None:
         """Nothing fits now: remember how far the stream was read, now and then."""
         now = self._clock.monotonic()
-        if stream.cursor != self.row.cursor and now - self._stored_at >= STORED:
+        if stream.cursor != self.row.cursor and (self._ending or now - self._stored_at >= STORED):
             await self._store(cursor=stream.cursor)
         if not stream.advanced:
             self._caught_up = self._ending

@@ -59,7 +59,7 @@ class WebhookClient:
         guard = OperatorGuard(settings.fetch.only_net, name_servers=settings.fetch.name_servers)
         return AiohttpClient(
             guard,
-            UnresolvedNames(guard, clock, self._sites.proxy),
+            UnresolvedNames(guard, clock, self._sites.proxy, operator=True),
             user_agent=user_agent_of(settings.fetch),
             reads=False,
             limits=options_of(settings, frozenset(), 0.0).limits,

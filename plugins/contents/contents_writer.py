@@ -44,6 +44,7 @@ from xyro.warc_mending import mend
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import HOME, PageId, join, owner_of
 from xyro.wire.sizes import sized
+from xyro.wire.text import LOG_FIELDS
 from xyro.wire.uses import signals
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class ContentsWriter:
             if self._failure and self._clock.monotonic() - self._failed_at >= LOOK:
                 self._failure = ""
                 self._mend(wait=False)
-                _log.warning("contents: stored again")
+                _log.warning("contents: stored again", extra={LOG_FIELDS: {"event": "contents-back"}})
 
     def _words(self, error: Exception) -> str:
         """Say what failed, for people; the place first."""
@@ -177,7 +178,8 @@ class ContentsWriter:
         self._failed_at = self._clock.monotonic()
         if failure != self._failure:
             self._failure = failure
-            _log.warning("contents: not stored: %s", failure)
+            fields = {"event": "contents-failed", "error": failure}
+            _log.warning("contents: not stored: %s", failure, extra={LOG_FIELDS: fields})
 
     def _mend(self, *, wait: bool) -> None:
         try:
@@ -365,7 +367,7 @@ class ContentsWriter:
             with contextlib.suppress(OSError):  # no room for its index: `_mend` tells
                 self._metadata.close()
         if self._first:
-            self._mend(wait=True)  # of reader processes, which end at once
+            self._mend(wait=True)  # of reader processes, which end at once; the other partitions have closed theirs
         if self._limit:
             self._sweep()
         self._index.close()

@@ -14,6 +14,7 @@ for pages of it that are free. Those are given back to the disk, or, in the inde
 from __future__ import annotations
 
 import contextlib
+import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from xyro.wire.ids import PageId
 
 SLACK = 0.95
 """share of the bound that is left when something had to go"""
+CAUTION = 0.5
+"""share of a large surplus that goes before the rest is measured again: what goes is more than its own bytes, by what
+the index says of it"""
 BATCH = 200
 """texts dropped in one transaction: commit groups wait meanwhile"""
 STEP = 1_000
@@ -84,7 +88,7 @@ class Retention:
             return 0
         self._shrink()
         while (surplus := self._contents() - self._limit) > 0:
-            if not self._drop(now, surplus + int((1.0 - SLACK) * self._limit)):
+            if not self._drop(now, max(int(CAUTION * surplus), int((1.0 - SLACK) * self._limit))):
                 break
             self._shrink()
         return before - self.size()
@@ -168,9 +172,9 @@ class Retention:
             self._count(len(texts))
 
     def _drop_metadata(self) -> None:
-        """Files of metadata that are older than every answer that is left."""
+        """Files of metadata that are older than every answer that is left; all where none is."""
         files = {file for (file,) in self._index.execute("SELECT DISTINCT file FROM records")}
-        oldest = min(((self._directory / file).stat().st_mtime for file in files), default=0.0)
+        oldest = min(((self._directory / file).stat().st_mtime for file in files), default=math.inf)
         for path in self._directory.glob("*.warc.gz"):
             if path.name not in files and not self._part(path).exists() and path.stat().st_mtime < oldest:
                 self._unlink(path)

@@ -145,7 +145,7 @@ def _read(report: PageReport) -> dict[str, Any]:
         "url": middle_cut(report.url, LONGEST_URL),
         "result": report.error or str(report.status),
         "seconds": round(report.ended - report.started, 3),
-        "host_waits": round(max(0.0, report.host_next - report.ended), 1),
+        "host_waits": round(max(0.0, report.host_next - report.ended), 3),
     }
 
 

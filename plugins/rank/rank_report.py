@@ -72,7 +72,7 @@ def summary(request: RankRequest, ranked: Ranking) -> dict[str, Any]:
 def sentences(fields: dict[str, Any]) -> list[str]:
     """The summary for people."""
     if fields["method"] == "opic":
-        return [f"{fields['pages']:,} pages by the importance that the crawl computed (mean 1)"]
+        return [f"{counted(fields['pages'], 'page')} by the importance that the crawl computed (mean 1)"]
     state = "" if fields["converged"] else ", NOT converged: allow more --iterations"
     text = [
         f"{fields['ranked']:,} of {fields['pages']:,} pages, {fields['links']:,} links, damping {fields['damping']:g}; "

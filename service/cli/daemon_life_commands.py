@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too, directory_of, terminal_width, with_data
+from xyro.service.cli.options import FiniteFloat, as_json_too, directory_of, terminal_width, with_data
 from xyro.service.cli.partial_rows import PartialRows
 from xyro.service.cli.running_crawl import find_running
 from xyro.service.cli.stopped_crawl import stopped_views
@@ -28,7 +28,7 @@ _OF_CLUSTER = (
 
 @click.command(short_help="Stop the process on the data directory, in order.")
 @with_data
-@click.option("--wait", type=click.FloatRange(0.0), default=PATIENCE, help="Seconds to wait for its end [60].")
+@click.option("--wait", type=FiniteFloat(0.0), default=PATIENCE, help="Seconds to wait for its end [60].")
 def stop(data: Path | None, wait: float) -> None:
     """Stop the process that works on the data directory, in order.
 

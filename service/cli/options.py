@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import os
 import shutil
 import sys
@@ -29,6 +30,16 @@ class _Readers(click.ParamType[int | str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         return int(value) if str(value).isdecimal() else value
+
+
+class FiniteFloat(click.FloatRange):
+    """A number within a range. NaN, which click lets pass, and the infinities are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a valid float.", param, ctx)
+        return number
 
 
 def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 WIDE = 2_000
 """most characters of a line for people"""
+LONGEST_ESCAPE = 10
+"""characters that one is escaped by"""
 MOST_GONE = 20
 """pages that are gone, each with a line of its own"""
 
@@ -170,4 +172,5 @@ def diff(url: str, place: CrawlPlace, old: int | None, new: int | None, as_json:
         click.echo(json.dumps({"from": before.number, "to": after.number, "changes": changes}))
         return
     for change in changes:
-        click.echo(printable(diff_line(change), WIDE))
+        line = diff_line(change)
+        click.echo(printable(line, LONGEST_ESCAPE * len(line)))

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too, tell
+from xyro.service.cli.options import FiniteFloat, as_json_too, tell
 from xyro.service.cli.stopped_crawl import exported, stopped_crawl
 from xyro.wire.errors import InputError
 from xyro.wire.text import counted, figure
@@ -22,7 +22,7 @@ JUST = 0.05
 
 @click.command(short_help="Show what bandwidth a freshness needs, or the reverse.")
 @with_place
-@click.option("--target", type=float, help="A freshness, such as 0.9: say what bandwidth it takes.")
+@click.option("--target", type=FiniteFloat(0), help="A freshness, such as 0.9: say what bandwidth it takes.")
 @click.option("--bandwidth", help="Reads a second, or such as 4000/day: say how fresh that keeps the collection.")
 @click.option(
     "--policy", "policies", type=click.Choice(POLICIES), multiple=True, help="Of the crawl, or these; may be repeated."

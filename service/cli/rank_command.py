@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too, tell, terminal_width
+from xyro.service.cli.options import FiniteFloat, as_json_too, tell, terminal_width
 from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 
@@ -48,7 +48,7 @@ class ByteSize(click.ParamType[int]):
     default="opic",
     help="opic: the crawl's own importance; pagerank; interest: HTML pages that lead to XML; both in one scan [opic].",
 )
-@click.option("--damping", type=click.FloatRange(0, 1, max_open=True), help="Damping factor [that of the crawl].")
+@click.option("--damping", type=FiniteFloat(0, 1, max_open=True), help="Damping factor [that of the crawl].")
 @click.option(
     "--focus",
     multiple=True,
@@ -65,7 +65,7 @@ class ByteSize(click.ParamType[int]):
 @click.option("--weighted", is_flag=True, help="Interest in XML pages in proportion to their PageRank.")
 @click.option(
     "--epsilon",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=FiniteFloat(0, 1, min_open=True),
     default=1e-8,
     help="Stop when an iteration moves less; 1e-5 and more computes in single precision [1e-8].",
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xyro.service.cli.options import tell
+from xyro.service.cli.options import FiniteFloat, tell
 from xyro.wire.errors import InputError, MachineError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ GRACE = 1.0
 TICK = 0.1
 with_wait = click.option(
     "--wait",
-    type=click.FloatRange(0.0),
+    type=FiniteFloat(0.0),
     default=None,
     metavar="SECONDS",
     help=f"Wait so long for a process that works there [{STARTS:.0f} for one that is starting, else {GRACE:.0f}].",

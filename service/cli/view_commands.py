@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too, tell, terminal_width
+from xyro.service.cli.options import FiniteFloat, as_json_too, tell, terminal_width
 from xyro.service.cli.partial_rows import PartialRows
 from xyro.service.cli.stopped_crawl import audited, exported, stopped_crawl, stopped_views
 from xyro.wire.errors import InputError
@@ -145,7 +145,7 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
 @click.option("--since", default="", metavar="TIME", help="texts, warc: since then: 2026-11-22, yesterday, 24h.")
 @click.option(
     "--min-importance",
-    type=float,
+    type=FiniteFloat(0),
     default=None,
     metavar="X",
     help="texts, warc: pages of at least this importance [0].",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import as_json_too, tell, terminal_width
+from xyro.service.cli.options import FiniteFloat, as_json_too, tell, terminal_width
 from xyro.service.cli.stopped_crawl import stopped_views
 from xyro.wire.errors import InputError, MachineError
 from xyro.wire.text import counted, printable
@@ -118,7 +118,7 @@ def versions(reference: str, place: CrawlPlace, as_json: bool) -> None:
 @click.option("--by", type=click.Choice(["importance", "url", "date"]), default="importance",
               help="Which documents come first [importance].")  # fmt: skip
 @click.option("-n", "count", type=click.IntRange(1), default=None, help="At most so many matches [all].")
-@click.option("--seconds", type=click.FloatRange(0.01, 600), default=2.0, help="CPU that one document may take [2].")
+@click.option("--seconds", type=FiniteFloat(0.01, 600), default=2.0, help="CPU that one document may take [2].")
 @as_json_too
 def query(
     xpath: str,
@@ -210,6 +210,7 @@ def dtds(place: CrawlPlace, limit: int, as_json: bool) -> None:
 
     with _source(place) as source:
         rows = look(source, limit) if isinstance(source, Views) else source.lines("/xml/dtds", most=limit)
+        row = None
         for row in rows:
             if as_json:
                 click.echo(json.dumps(row))
@@ -222,6 +223,8 @@ def dtds(place: CrawlPlace, limit: int, as_json: bool) -> None:
             click.echo(f"{row['documents']:8,}  {printable(row['url'], WIDE)}  ({stored})")
             for user in row["used_by"]:
                 click.echo(f"          {user}")
+    if row is None and not as_json:
+        click.echo("No DTD or schema is known.")
 
 
 @xml.command(short_help="Show sizes, tags, depth, DTDs and changes of XML.")

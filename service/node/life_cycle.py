@@ -206,7 +206,8 @@ class _Life:
     def _greet(self, node: Node, created: bool, host: str, port: int) -> None:
         so_far = f"{counted(node.known_pages, 'page')} known, {counted(node.reads_total, 'read')}"
         subject = "a new crawl" if created else f"resuming: {so_far}"
-        _log.info("%s: %s; listening at %s:%d", self.job.data, subject, host, port)
+        fields = {"event": "started", "data": str(self.job.data), "address": f"{host}:{port}"}
+        _log.info("%s: %s; listening at %s:%d", self.job.data, subject, host, port, extra={LOG_FIELDS: fields})
 
     async def _submit(self, node: Node, ended: Ended) -> None:
         """Hand the seeds over; those that are not to be read are recorded too, and told."""
@@ -251,7 +252,8 @@ class _Life:
 
     def _stopped(self) -> None:
         if not self.stop.is_set():
-            _log.warning("stopping: reads under way are finished and committed; a second signal stops at once")
+            text = "stopping: reads under way are finished and committed; a second signal stops at once"
+            _log.warning("%s", text, extra={LOG_FIELDS: {"event": "stopping"}})
         self.stop.set()
 
 

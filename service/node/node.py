@@ -437,7 +437,7 @@ class Node:
             with self.crawl_views.views(self.clock.time(), copied=False) as views:
                 self.best = await asyncio.to_thread(views.top, 10, "read", self.clock.time())
         await self.fetch_loop.reader.close()
-        for close in self.services.closers:
+        for close in reversed(self.services.closers):
             close()
         await self.bus.close()
         for loop in self.partition_loops:

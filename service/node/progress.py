@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from xyro.service.node.status import running
 from xyro.service.views.forecast import proposal
-from xyro.wire.text import counted, figure
+from xyro.wire.text import LOG_FIELDS, counted, figure
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
@@ -43,6 +43,20 @@ def line(status: Mapping[str, Any]) -> str:
             counted(errors, "error"),
         ]
     )
+
+
+def log_fields(status: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, as fields of a line of JSON."""
+    return {
+        "event": "progress",
+        "reads": status["reads_this_run"],
+        "pages_per_second": status["pages_per_second"],
+        "known": status["known"],
+        "unread": status["states"]["unread"],
+        "queue": status["queue"],
+        "in_flight": status["in_flight"],
+        "errors": status["errors"],
+    }
 
 
 def rate(reads: float) -> str:
@@ -98,6 +112,7 @@ async def offer(node: Node) -> None:
             row["reads_per_day"],
             counted(pages.pages, "page"),
             100.0 * row["freshness"],
+            extra={LOG_FIELDS: {"event": "bandwidth-proposed", **row}},
         )
         return
 
@@ -110,7 +125,7 @@ async def show(node: Node) -> None:
     while True:
         await asyncio.sleep(PLAIN)
         if pace.wants(status := running(node), node.clock.monotonic() - node.started):
-            _log.info("%s", line(status))
+            _log.info("%s", line(status), extra={LOG_FIELDS: log_fields(status)})
 
 
 async def _live(node: Node) -> None:

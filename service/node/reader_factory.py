@@ -24,7 +24,7 @@ from xyro.service.node.open_files import idle_connections
 from xyro.service.node.site_factory import site_options
 from xyro.site_entries import is_of_bytes, private_names
 from xyro.wire.errors import InputError
-from xyro.wire.plug_ins import PARSERS, VALUES, plug_in
+from xyro.wire.plug_ins import PARSERS, VALUES, check_offered
 from xyro.wire.uses import bits
 
 FEWEST = 8
@@ -74,7 +74,11 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
 
 def check_options(settings: Settings) -> None:
     """InputError: they ask for what cannot be done here, which is said before a directory is made."""
-    options_of(settings, frozenset(), 0.0)
+    options = options_of(settings, frozenset(), 0.0)
+    if options.values or options.parsers:
+        from xyro.plug_in_process import check_plug_ins
+
+        check_plug_ins(options.values, tuple(options.parsers.items()))
     _check_extractor(settings.keep)
 
 
@@ -130,7 +134,7 @@ def _installed(group: str, name: str, setting: str) -> str:
     """The name of a plug-in that is installed, or none. InputError: it is not."""
     if name:
         try:
-            plug_in(group, name)
+            check_offered(group, name)
         except InputError as error:
             raise InputError(f"{setting} = {error}") from error
     return name

@@ -57,7 +57,7 @@ class Services(Struct, eq=False):
     endings: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """what a crawl that ends by itself waits for, for a few seconds"""
     closers: list[Callable[[], None]] = field(default_factory=list)
-    """called once the last commit group is on disk and the readers are closed"""
+    """called once the last commit group is on disk and the readers are closed; the last first"""
     failed_proxies: dict[str, dict[str, Any]] = field(default_factory=dict)
     """proxies that lead nowhere now, by URL: {"failures", "error"}"""
     plug_in_faults: int = 0

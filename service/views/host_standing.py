@@ -133,6 +133,8 @@ def hosts_table(rows: Sequence[Mapping[str, Any]], width: int = 0, by: str = "wa
     """Rows as text, a line each; below it one where the host is paused or blocked, and one for its [[sites]] entry.
     by: one of COSTS shows what the hosts have cost. width: columns of the terminal, 0 = no bound; a name that does not
     fit is cut in the middle."""
+    if not rows:
+        return "No host in scope is known."
     if by in COSTS:
         heads: Sequence[str] = tuple(_COST_CELLS)
         cells = [[cell(row) for cell in _COST_CELLS.values()] for row in rows]

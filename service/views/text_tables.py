@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from xyro.wire.text import columns_of, figure, middle_cut, printable
+from xyro.wire.text import columns_of, counted, figure, middle_cut, printable
 
 FARTHEST = 2.0
 ROOM = 40
@@ -47,7 +47,7 @@ def audit_text(report: Mapping[str, Any]) -> str:
     """Format `xyro audit`: whether all holds, and each sentence about what does not, or is not known."""
     missing: Sequence[str] = report.get("missing", ())
     word = "BROKEN" if report["violations"] else "incomplete" if missing else "holds"
-    sums = f"{report['pages']:,} pages, {report['cash_total']:,} units of cash"
+    sums = f"{counted(report['pages'], 'page')}, {report['cash_total']:,} units of cash"
     if missing:
         sums = f"{'; '.join(missing)}. Of the others: {sums}"
     else:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 
 from xyro.frontier.bandwidth import importance_of
-from xyro.frontier.impostors import EMPTY
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, State
 from xyro.refresh.rate_belief import quantile
@@ -14,6 +13,7 @@ from xyro.service.views.staleness import staleness
 from xyro.service.views.views import View
 from xyro.wire.durations import duration_text
 from xyro.wire.ids import LocalPage
+from xyro.wire.messages import EMPTY
 from xyro.wire.text import counted, figure, stamp
 from xyro.wire.urls import authority
 

@@ -117,6 +117,12 @@ def test_the_table(report, row, state, spend, answered, changed):
     assert (visit.state, visit.spend, visit.answered, visit.changed) == (state, spend, answered, changed)
 
 
+@pytest.mark.parametrize("row", [RefreshRow(), READ])
+@pytest.mark.parametrize(("vendor", "told"), [("empty", "empty"), ("akamai", "challenge")])
+def test_an_empty_page_is_told_as_that(row, vendor, told):
+    assert after(bad("challenge", status=200, final=False, vendor=vendor), row).error == told
+
+
 @pytest.mark.parametrize("kind", sorted(POLICIES))
 @pytest.mark.parametrize("final", [True, False])
 def test_no_failure_moves_cash_or_teaches_a_rate(kind, final):

@@ -204,6 +204,19 @@ def test_diff_tells_words(crawled):
     assert done.returncode == 2 and "nothing to compare" in done.stderr
 
 
+def test_a_large_change_is_shown_whole(tmp_path):
+    data = ("--data", tmp_path / "data")
+    old, new = ("".join(f"<p>{word}{number}." for number in range(600)) for word in ("before", "after"))
+    with serving({"/": page("Start", old)}) as site:
+        assert process("crawl", site.url + "/", *LOOPBACK, *data, **KEEP).returncode == 0
+        site.pages["/"] = page("Start", new)
+        done = process("crawl", *LOOPBACK, *data, "--refresh", "--max-pages", "3", "--max-seconds", "20")
+        assert done.returncode == 0, done.stderr
+        shown = xyro("page", "diff", site.url + "/", *data).stdout
+    assert len(shown.splitlines()) == 1 and len(shown) > 8_000
+    assert "before599.-] {+after0." in shown and "after599.+}" in shown
+
+
 def test_export_texts(crawled, tmp_path):
     data, url, _ = crawled
     rows = [json.loads(line) for line in xyro("export", "texts", "--data", data).stdout.splitlines()]

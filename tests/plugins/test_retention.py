@@ -60,6 +60,21 @@ def test_texts_go_by_worth(tmp_path, index):
     assert totals(index)["dropped"] == len(worth) - len(left)
 
 
+def test_a_bound_far_below_what_is_there_is_used(tmp_path, index):
+    """What goes is more than its own bytes, by what the index says of it."""
+    for page in range(2_000):
+        index.execute("INSERT INTO pages VALUES (?, ?, ?, 0, ?)", (page, f"http://a/{page}", float(page), NOW))
+        keep_text(index, page, NOW, b"%d " % page + os.urandom(300))
+    files = sum(path.stat().st_size for path in tmp_path.glob("index.sqlite"))
+    limit = 300_000
+    retention = Retention(tmp_path, index, limit)
+    assert files > 3 * limit
+    retention.sweep(NOW)
+    assert 0.8 * limit < retention.size() <= limit
+    kept = {page for (page,) in index.execute("SELECT page FROM texts")}
+    assert kept == set(range(min(kept), 2_000))
+
+
 def test_a_body_stays_while_a_version_has_it(tmp_path, index):
     body = b"same" + os.urandom(2000)
     for page, importance in ((1, 9.0), (2, 0.1)):

@@ -21,7 +21,7 @@ from tests.plugins.test_changes import read, timeless, visit
 from tests.plugins.webhook import webhook
 from tests.service.face import LOOPBACK, process
 from tests.xyro.test_proxy import proxying
-from tests.xyro.test_resolver import AAAA, A, NameServer
+from tests.xyro.test_resolver import AAAA, A, NameServer, own_name
 from xyro.configs.load import load
 from xyro.configs.schema import SinkTable
 from xyro.metadata import rows
@@ -233,6 +233,28 @@ async def test_a_sink_that_stays_away_too_long_gets_one_gap_record(tmp_path, res
         assert (row.gaps, row.missed, row.delivered) == (1, state.first - 1, 1501 - state.first)
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_each_gap_record_names_what_was_left_out_since_the_last_change_that_came(tmp_path, restarted):
+    with webhook() as hook:
+        table = SinkTable(name="s", url=hook.url, secret="a secret", batch=10)
+        rig, number, seen, gaps = Rig(tmp_path / "d", table, **{"changes.bytes": 65_536}), 0, 0, 0
+        for _ in range(3):
+            hook.status = 500
+            for _ in range(20):
+                rig.change(50, number)
+                number, asked = number + 50, hook.asked
+                await rig.until(lambda asked=asked: hook.asked > asked)
+            if restarted:
+                rig.restart()
+            hook.status = 200
+            await rig.until(lambda: rig.status()["behind"] == 0)
+        for line in hook.changes:
+            gap = line["change"] == "gap"
+            assert (line["first"] if gap else line["number"]) == seen + 1
+            seen, gaps = (line["last"], gaps + 1) if gap else (line["number"], gaps)
+        assert (seen, gaps) == (number, 3) and rig.row().missed == number - rig.row().delivered
+
+
 async def test_a_new_sink_begins_with_the_oldest_change_and_a_reader_who_asks_for_more_is_told(tmp_path):
     rig = Rig(tmp_path / "d", SinkTable(name="s", path=str(tmp_path / "files")), **{"changes.bytes": 65_536})
     rig.change(700)
@@ -377,6 +399,7 @@ def test_a_crawl_that_ends_by_itself_has_delivered_all_it_found(tmp_path, bound)
         settings = tmp_path / "s.toml"
         settings.write_text(
             f'[changes]\nrecord = true\n[[sinks]]\nname = "s"\nurl = "{hook.url}"\nsecret = "a secret"\nwait = 5.0\n'
+            f'[[sinks]]\nname = "none"\npath = "{tmp_path}/files"\nwhere = "change = \'gone\'"\n'
         )
         words = ("crawl", site.entry, *LOOPBACK, "--config", settings, "--data", tmp_path / "d")
         done = process(*words, *bound, *(["--refresh"] if bound else []))
@@ -384,6 +407,8 @@ def test_a_crawl_that_ends_by_itself_has_delivered_all_it_found(tmp_path, bound)
         found = process("changes", "--data", tmp_path / "d").stdout.splitlines()
         assert len(hook.changes) == len(found) >= 3 * 9
         assert [json.loads(line)["number"] for line in found] == [line["number"] for line in hook.changes]
+        sinks = json.loads(process("status", "--json", "--data", tmp_path / "d").stdout)["sinks"]
+        assert {name: sink["behind"] for name, sink in sinks.items()} == {"none": 0, "s": 0}, "what fits no sink, too"
 
 
 def test_a_crawl_waits_for_no_sink_that_fails_and_says_what_is_left(tmp_path):
@@ -499,6 +524,15 @@ async def test_a_name_that_leads_out_of_only_net_is_the_error_of_its_sink(tmp_pa
         rig.change(1)
         await rig.until(lambda: rig.sinks.deliveries[0].error)
         assert rig.status()["error"].startswith("only-net") and address in rig.status()["error"]
+
+
+async def test_a_webhook_may_have_a_name_that_only_the_hosts_file_of_this_machine_has(tmp_path):
+    name, address = own_name()
+    with webhook(address=address) as hook:
+        url = hook.url.replace(address, name)
+        rig = Rig(tmp_path / "d", SinkTable(name="s", url=url, secret="a secret"), **{"fetch.only_net": (address,)})
+        rig.change(1)
+        await rig.until(lambda: rig.row().delivered == 1)
 
 
 async def test_a_webhook_may_be_where_no_page_would_be_read(tmp_path):

@@ -85,11 +85,21 @@ def sent(url: str) -> bytes:
         return connection.getresponse().read()
 
 
-@pytest.mark.parametrize("readers", ["0", "2"])
-def test_every_read_is_a_record_and_every_body_is_what_the_server_sends(tmp_path, readers):
+@pytest.mark.parametrize(("readers", "partitions"), [("0", "1"), ("2", "1"), ("1", "3")])
+def test_every_read_is_a_record_and_every_body_is_what_the_server_sends(tmp_path, readers, partitions):
     data, log = tmp_path / "data", tmp_path / "log"
     with running(pages=120, hosts=6, seed=5, rate_median=0.0, log=log) as web:
-        bounds = ["--refresh", "--max-pages", "300", "--max-seconds", "40", "--readers", readers]
+        bounds = [
+            "--refresh",
+            "--max-pages",
+            "300",
+            "--max-seconds",
+            "40",
+            "--readers",
+            readers,
+            "--partitions",
+            partitions,
+        ]
         done = process("crawl", web.entry, *LOOPBACK, "--data", data, *bounds, "--json", **WARC)
         assert done.returncode == 0, done.stderr
         found = records(files(data))

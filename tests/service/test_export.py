@@ -144,6 +144,8 @@ def test_what_cannot_be_written_is_refused_first(tmp_path):
     [
         (None, "pages.csv", "csv"),
         (None, "a.b.Parquet", "parquet"),
+        (None, "pages.csv.gz", "csv"),
+        (None, "pages.jsonl.GZ", "jsonl"),
         (None, "pages.txt", "jsonl"),
         (None, "csv", "jsonl"),
         (None, None, "jsonl"),
@@ -155,11 +157,25 @@ def test_a_file_is_written_as_its_name_ends(asked, name, form):
     assert form_of(asked, None if name is None else Path(name)) == form
 
 
-@pytest.mark.parametrize("name", ["pages.xls", "pages.csv.gz", "pages.tsv"])
+@pytest.mark.parametrize("name", ["pages.xls", "pages.csv.bz2", "pages.tsv", "pages.xls.gz"])
 def test_a_name_that_promises_another_form_is_refused_before_anything_is_written(tmp_path, name):
-    with pytest.raises(InputError, match=r"is not written; end it in .jsonl, .csv or .parquet, or add --format"):
+    with pytest.raises(InputError, match=r"is not written; end it in .jsonl, .csv or .parquet \(.*\), or add --format"):
         form_of(None, tmp_path / name)
     assert form_of("csv", tmp_path / name) == "csv"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_a_file_whose_name_ends_in_gz_is_gzipped(tmp_path, form):
+    plain, packed = tmp_path / f"hosts.{form}", tmp_path / f"hosts.{form}.gz"
+    rows = [{"host": "ü.example", "pages": 1}, {"host": "b.example", "pages": 2}]
+    for out in (plain, packed):
+        assert write_rows("hosts", rows, form_of(None, out), out) == 2
+    assert subprocess.run(["gzip", "-dc", packed], stdout=subprocess.PIPE, check=True).stdout == plain.read_bytes()
+
+
+def test_parquet_is_not_gzipped(tmp_path):
+    with pytest.raises(InputError, match="Parquet is compressed by itself"):
+        check(form_of(None, out := tmp_path / "pages.parquet.gz"), out)
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):

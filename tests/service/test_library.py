@@ -89,6 +89,15 @@ async def test_who_leaves_the_loop_ends_the_crawl_in_order_and_another_goes_on(s
     assert {line["url"] for line in xyro.open(tmp_path / "d").changes(where="change = 'new'")} == first | set(rest)
 
 
+async def test_a_loop_that_is_left_without_a_word_holds_up_the_next_crawl_no_longer_than_it_ends(site, tmp_path):
+    for _ in range(3):
+        async for _ in xyro.crawl(site.entry, data=tmp_path / "d", partitions=2, warc=True, **LOCAL):
+            break
+    rest = [page.url async for page in xyro.crawl(data=tmp_path / "d", **LOCAL)]
+    with xyro.open(tmp_path / "d") as crawl:
+        assert rest and {row["url"] for row in crawl.pages() if row["state"] == "read"} >= site.expected().keys()
+
+
 def test_a_script_without_an_event_loop_gets_the_same_pages(site, tmp_path):
     pages = list(xyro.crawl(site.entry, data=tmp_path / "d", **LOCAL))
     assert {page.url for page in pages if not page.error} == site.expected().keys()

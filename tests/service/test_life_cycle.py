@@ -224,7 +224,7 @@ def test_a_daemon_tells_a_refused_seed_at_once_and_ends_with_1(web, tmp_path):
     def told():
         return [line for line in lines() if line.get("event") == "url-refused"]
 
-    words = ("serve", web.entry, refused, *LOOPBACK, "-q")
+    words = ("serve", web.entry, refused, *LOOPBACK)
     with (
         log.open("w") as errors,
         started(*words, data=data, environment={"XYRO_LOG__FORMAT": "json"}, stderr=errors) as daemon,
@@ -235,6 +235,7 @@ def test_a_daemon_tells_a_refused_seed_at_once_and_ends_with_1(web, tmp_path):
         os.kill(daemon.pid, signal.SIGTERM)
         assert daemon.wait(30) == 1
     last = lines()[-1]
+    assert {line["event"] for line in lines()} >= {"started", "url-refused", "stopping", "closing-report"}
     assert last["event"] == "closing-report" and last["ended"] == "stopped" and last["seeds"] == 2
     assert f"{last['pages_known']:,} known" in last["text"]
     assert len(told()) == 1

@@ -128,6 +128,18 @@ def installed(tmp_path):
                     print(*(change["number"] for change in changes), sep="\\n", file=out)
         """)
     )
+    (place / "shy.py").write_text(
+        textwrap.dedent("""
+            import os, sys
+            with open(os.environ["IMPORTS_FILE"], "a") as out:
+                print(os.path.basename(sys.argv[0]), file=out)
+            if os.environ.get("ENDS"):
+                os._exit(3)
+            def value(page):
+                return 0.5
+        """)
+    )
+    points["xyro.values"]["shy"] = "shy:value"
     names = ("raises", "leaves", "boasts", "hangs", "counts", "sleeps", "stubborn", "exits", "crashes")
     points["xyro.values"] |= {name: f"clumsy:{name}" for name in names}
     points["xyro.parsers"] |= {"clumsy": "clumsy:parses"}
@@ -347,7 +359,28 @@ def test_a_plug_in_that_is_not_there_is_named_before_anything_is_done(installed,
         "crawl", "http://127.0.0.1:1/", *LOOPBACK, "--data", tmp_path / "data", XYRO_OPIC__VALUES="nobody", **installed
     )
     assert done.returncode == 2 and "'nobody': no installed package has this entry point of xyro.values" in done.stderr
-    assert "hangs, leaves, raises, sleeps, stubborn, topic" in done.stderr
+    assert "hangs, leaves, raises, shy, sleeps, stubborn, topic" in done.stderr
+
+
+@pytest.mark.parametrize("readers", ["0", "1"])
+def test_no_process_but_that_of_plug_ins_imports_one(installed, tmp_path, readers):
+    """Neither to try it at the start nor later."""
+    imports = tmp_path / "imports"
+    places = {"IMPORTS_FILE": str(imports), "XYRO_OPIC__VALUES": "shy", **installed}
+    with two_topics() as (entry, _):
+        options = ["--data", tmp_path / "data", "--max-pages", 3, "--readers", readers]
+        done = process("crawl", entry, *LOOPBACK, *options, **places)
+    assert done.returncode == 0, done.stderr
+    assert set(imports.read_text().split()) == {"plug_in_child.py"}
+    assert "lets it pass on 50%" in command("why", entry, "--data", tmp_path / "data").stdout
+
+
+def test_a_plug_in_that_cannot_be_imported_is_named_before_a_directory_is_made(installed, tmp_path):
+    places = {"IMPORTS_FILE": str(tmp_path / "imports"), "ENDS": "1", "XYRO_OPIC__VALUES": "shy", **installed}
+    done = process("crawl", "http://127.0.0.1:1/", *LOOPBACK, "--data", tmp_path / "data", **places)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "[opic] values, [fetch] parsers: its process ended, exit 3" in done.stderr
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_sink_of_a_package_gets_each_change_once_and_one_that_fails_holds_nobody_up(installed, tmp_path):

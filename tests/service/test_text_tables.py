@@ -166,3 +166,7 @@ def test_hosts_out_of_scope_are_not_among_the_first():
         for host, in_scope, held in (("in.example", 3, None), ("out.example", 0, None), ("held.example", 0, "blocked"))
     ]
     assert [each["host"] for each in first_hosts(rows, 9)] == ["in.example", "held.example"]
+
+
+def test_hosts_that_are_none_are_a_sentence():
+    assert [hosts_table([], 80, by) for by in ("waiting", "bytes")] == ["No host in scope is known."] * 2

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xyro.charset import codec_for
 from xyro.page_text import SHORT, page_text
 from xyro.text_libraries import extractor_of
 
@@ -209,6 +210,16 @@ def test_title_language_and_dates():
     found = text_of(f"<p>{LONG}", head)
     assert (found.title, found.language) == ("The title", "en")
     assert (found.published, found.modified) == ("2024-01-02T03:04:05Z", "2024-02-03")
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("extractor", ["xyro", "resiliparse", "trafilatura"])
+def test_a_byte_order_mark_is_no_text(codec, extractor):
+    """The head, which follows it, stays the head."""
+    page = f"\ufeff<html><head><title>Tïtle</title></head><body><p>{'Words of the page. ' * 40}</p></body></html>"
+    body = page.encode(codec)
+    found = extractor_of(extractor)(body, codec_for(body, ""), "https://example.org/")
+    assert found.title == "Tïtle" and found.text.startswith("Words") and found.markdown.startswith("Words")
 
 
 def test_the_title_of_a_drawing_is_none_of_the_page():

@@ -7,10 +7,11 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
-from xyro.guard import Guard
+from xyro.guard import Guard, is_local_name
 from xyro.resolver import ADDRESSES, Resolver
 from xyro.wire.clock import ManualClock
 from xyro.wire.errors import TheirError
@@ -101,7 +102,7 @@ async def test_an_answer_is_kept_and_asked_for_once() -> None:
 async def test_ttls_are_clamped(ttl: int, kept: int) -> None:
     async with serving(only_a("127.0.0.7", ttl=ttl)) as (_, resolver, _):
         await resolver.address("h.org")
-        assert resolver._entries["h.org"].fresh_until == kept
+        assert resolver.known_for("h.org") == kept
 
 
 async def test_failures_have_their_own_classes_and_are_remembered() -> None:
@@ -207,3 +208,54 @@ async def test_names_no_server_could_be_asked_for() -> None:
     async with serving(only_a("127.0.0.7")) as (_, resolver, _):
         for host in ("a" * 64 + ".org", ".".join(["a" * 60] * 6), "a..b"):
             assert (await kind_of_failure(resolver, host)).startswith("dns-")
+
+
+def own_name() -> tuple[str, str]:
+    """(name, address) of this machine, as its hosts file alone has it."""
+    for line in Path("/etc/hosts").read_text().splitlines():
+        address, *names = line.partition("#")[0].split() or [""]
+        for name in names:
+            if address.startswith("127.") and not is_local_name(name):
+                return name, address
+    return pytest.skip("the hosts file names no loopback address but localhost")
+
+
+HOSTS = """
+127.0.0.3 hook.internal Hook # hook.example
+::1  hook.internal
+127.0.0.4	hook.internal
+nonsense odd
+"""
+
+
+async def test_the_hosts_file_decides_names_of_the_operator_and_none_of_the_web(tmp_path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(HOSTS)
+    async with serving(only_a("127.0.0.9")) as (server, plain, clock):
+        resolver = Resolver(plain._guard, clock, hosts_file=hosts)
+        assert await resolver.operator_addresses("hook.internal") == ("127.0.0.3", "127.0.0.4", "::1")
+        assert await resolver.operator_addresses("HOOK.") == ("127.0.0.3",) and not server.asked
+        assert await resolver.addresses("hook.internal") == ("127.0.0.9",) and server.asked
+        for name in ("hook.example", "odd"):
+            assert await resolver.operator_addresses(name) == ("127.0.0.9",), "then the servers"
+        hosts.unlink()
+        clock.advance(61)
+        assert await resolver.operator_addresses("hook") == ("127.0.0.9",)
+        await resolver.close()
+
+
+async def test_under_only_net_the_hosts_file_alone_knows_names_of_the_operator() -> None:
+    name, address = own_name()
+    confined = Resolver(Guard(only_net=["127.0.0.0/8"]), ManualClock(), operator=True)
+    assert await confined.addresses(name) == (address,)
+    assert await kind_of_failure(confined, "hook.example") == "dns-nxdomain"
+    assert confined._dns is None
+    await confined.close()
+
+
+async def test_names_of_the_operator_are_below_the_search_domains_of_the_machine(monkeypatch) -> None:
+    monkeypatch.setenv("LOCALDOMAIN", "cluster.example")
+    zone = only_a("127.0.0.9")
+    async with serving(lambda n, k: zone(n, k) if n == "hook.cluster.example" else (3, [])) as (_, resolver, _clock):
+        assert await resolver.operator_addresses("hook") == ("127.0.0.9",)
+        assert await kind_of_failure(resolver, "hook") == "dns-nxdomain", "a page's name is no name of ours"
