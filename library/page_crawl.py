@@ -269,7 +269,7 @@ def _several(values: str | Iterable[str]) -> tuple[str, ...]:
 async def _pages(directory: Path, settings: Settings, seeds: Sequence[str]) -> AsyncGenerator[CrawledPage, None]:
     feed, failed = PageFeed(), list[tuple[str, str]]()
     urls = [canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in seeds]
-    await asyncio.to_thread(check_options, settings)  # plug-ins are tried, which may take a while
+    await asyncio.to_thread(check_options, settings, directory)  # plug-ins are tried, which may take a while
     async with _left_alone(directory) as ending, _running(directory, settings, urls, feed) as node:
         ended = asyncio.create_task(node.finished())
         try:

@@ -1,7 +1,8 @@
-"""Knows the disk that contents are written to again: an unmounted one leaves an empty directory in its place.
+"""Knows the disk that contents are written to again, and whose they are.
 
-A file in the directory names the archive, by a number drawn when it was made. A disk that comes back has it, whatever
-device number it is given; the place where it was mounted, and another disk, have not.
+An unmounted disk leaves an empty directory in its place. A file in the directory names the archive, by a number drawn
+when it was made. A disk that comes back has it, whatever device number it is given; the place where it was mounted, and
+another disk, have not. A second file names the crawl: page ids of two crawls would mean two pages each.
 """
 
 from __future__ import annotations
@@ -12,8 +13,25 @@ import os
 import secrets
 from pathlib import Path
 
+from xyro.wire.errors import InputError
+
 NAME = "archive-id"
 """of the file"""
+CRAWL = "crawl-id"
+"""of the file that names the crawl"""
+
+
+def claim(directory: Path, crawl: str = "") -> None:
+    """Make a directory of contents a crawl's own, from now on. InputError: it is another's. crawl: a word that no other
+    crawl has; empty: one that is yet to be made."""
+    path, owner = directory / CRAWL, ""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        owner = path.read_text("ascii").strip()
+    if owner and owner != crawl:
+        raise InputError(f"[keep] directory {directory} has the contents of another crawl: name another one")
+    if crawl and not owner:
+        with contextlib.suppress(OSError):  # without room, or read-only: what is written there says so
+            path.write_text(f"{crawl}\n", "ascii")
 
 
 class ArchiveDisk:

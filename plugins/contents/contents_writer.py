@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from xyro.archive_disk import ArchiveDisk
+from xyro.archive_disk import ArchiveDisk, claim
 from xyro.contents_index import IndexHandle, open_index, totals
 from xyro.metadata.room import reserve
 from xyro.metadata.rows import RefreshRow
@@ -107,6 +107,7 @@ class ContentsWriter:
         self._frontier = frontier
         self._number = frontier.partition.number
         self._directory = Path(options.directory)
+        claim(self._directory, f"{frontier.partition.facts['seed']:016x}")
         self._disk = ArchiveDisk(self._directory)
         self._bytes = options.bytes_signature
         self._versions = settings.store.versions, settings.store.version_days

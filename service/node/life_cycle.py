@@ -99,7 +99,7 @@ def run(job: Job) -> Ended:
     seeds = list(dict.fromkeys(canonical(seed, fold_slashes=settings.crawl.fold_slashes) for seed in job.seeds))
     guard = guard_of(settings.fetch)
     check_contact(settings.fetch, guard)
-    check_options(settings)
+    check_options(settings, job.data)
     job.plugins.check(settings, guard)
     if remote := run_file.Remote.find(job.data):
         raise InputError(

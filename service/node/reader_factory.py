@@ -10,6 +10,7 @@ from socket import gethostname
 from msgspec.structs import replace
 
 from xyro import VERSION
+from xyro.archive_disk import claim
 from xyro.archive_options import ArchiveOptions
 from xyro.configs.parsed_types import scope_settings
 from xyro.configs.schema import FetchSettings, KeepSettings, Settings
@@ -72,14 +73,17 @@ def options_of(settings: Settings, words: frozenset[str], gamma: float, nodes: i
     )
 
 
-def check_options(settings: Settings) -> None:
-    """InputError: they ask for what cannot be done here, which is said before a directory is made."""
+def check_options(settings: Settings, data: Path) -> None:
+    """InputError: they ask a crawl in the directory `data` for what cannot be done here, which is said before one is
+    made."""
     options = options_of(settings, frozenset(), 0.0)
     if options.values or options.parsers:
         from xyro.plug_in_process import check_plug_ins
 
         check_plug_ins(options.values, tuple(options.parsers.items()))
     _check_extractor(settings.keep)
+    if settings.keep.directory and not data.exists():
+        claim(Path(settings.keep.directory))
 
 
 def archive_of(settings: Settings, data: Path) -> ArchiveOptions | None:
