@@ -129,12 +129,17 @@ class UrlIndex:
         """New pages first, first+1 ... for distinct absent URLs. Returns the clashes, which the caller must store."""
         prints = np.array([self.fingerprint(url) for url in urls], np.uint64)
         present = self.table.find(prints) != MISSING
+        pages = page_range(first, len(urls))
+        if not present.any() and len(set(prints.tolist())) == len(urls):
+            self.table.insert(prints, np.array(pages, np.uint32))
+            self._remember(zip(urls, pages, strict=True))
+            return []
         _, firsts = np.unique(prints, return_index=True)
         own = np.zeros(len(urls), np.bool_)
         own[firsts] = True
         own &= ~present
         self.table.insert(prints[own], (first + np.flatnonzero(own)).astype(np.uint32))
-        self._remember(zip(urls, page_range(first, len(urls)), strict=True))
+        self._remember(zip(urls, pages, strict=True))
         return [(urls[i], LocalPage(first + i)) for i in np.flatnonzero(~own).tolist()]
 
     def restore(self, urls: Sequence[str], first: LocalPage, clashing: bool) -> None:

@@ -230,8 +230,8 @@ class Sightings:
     fell there: memory is bounded, and what was overwritten costs nothing but evidence."""
 
     def __init__(self) -> None:
-        self._keys: memoryview[int] = reserve(np.uint64, PLACES, scattered=True).data
-        self._pages: memoryview[int] = reserve(np.uint32, PLACES, scattered=True).data
+        self._keys = reserve(np.uint64, PLACES, scattered=True).data
+        self._pages = reserve(np.uint32, PLACES, scattered=True).data
 
     def strange(
         self, host: int, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None

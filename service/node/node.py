@@ -424,8 +424,7 @@ class Node:
         for close in self.services.closers:
             close()
         await self.bus.close()
-        for loop in self.partition_loops:
-            loop.close()
+        await asyncio.gather(*(asyncio.to_thread(loop.close) for loop in self.partition_loops))
 
     # -- end -----------------------------------------------------------------------------------------------------
 
@@ -520,8 +519,10 @@ class Node:
                 while spent and part.spends < spends:
                     spent = part.spend(enough, FREE_SPENDS)
                     await asyncio.sleep(0)
-                for index, loop in enumerate(self.partition_loops):
-                    await loop.commit(partial(part.close, index, self.clock.time()))
+                stored = enumerate(self.partition_loops)
+                await asyncio.gather(
+                    *(loop.commit(partial(part.close, index, self.clock.time())) for index, loop in stored)
+                )
             self.check_writes()
             spends -= part.spends if part.spends else spends
 
@@ -558,6 +559,9 @@ class Node:
         """Reports that weigh so much are on disk."""
         throttled = not self.may_read()
         self.unsynced -= weighed
+        if len(self.partition_loops) > 1 and self._idle():
+            for loop in self.partition_loops:
+                loop.let_go()
         self.queue.share(self.gamma())
         if throttled:
             self.pool.wake()

@@ -104,6 +104,8 @@ class PartitionLoop:
         self._slots = asyncio.Semaphore(GROUPS)
         self._writes: set[asyncio.Task[None]] = set()
         self._hurry = asyncio.Event()
+        self._holding: asyncio.Timeout | None = None
+        """while cash of others is held"""
         self._gate = asyncio.Lock()
         self._snapshot: Iterator[SnapshotStep] | None = None
         self._work = MessageBatch()
@@ -170,21 +172,35 @@ class PartitionLoop:
             await self._hold()
         if self._work and not self._later and not self._work.urgent:
             least = self.store.commit_seconds
-            if not self._pressing() or (self._partitions > 1 and self._work.cash_only):
+            if not self._pressing() or (self._partitions > 1 and self._work.may_wait):
                 rest = 1 if self._idle() else self._partitions  # where nothing is read, all wait for this cash
                 await self._window(max(least, min(least * rest, LONGEST_WINDOW)))
         return True
 
     async def _hold(self) -> None:
         """Keep cash of others for the next group of reports, which is cheaper than one of its own."""
-        end = self.clock.monotonic() + LONGEST_HOLD
-        while self._work and self._work.cash_only and not self._later and not self._idle() and not self._due():
-            if (left := end - self.clock.monotonic()) < LEAST_HOLD:
+        now = self.clock.monotonic()
+        end, look = now + LONGEST_HOLD, now
+        while self._work and self._work.may_wait and not self._later and not self._idle():
+            if (now := self.clock.monotonic()) >= look:
+                if self._due():
+                    return
+                look = now + TICK
+            if end - now < LEAST_HOLD:
                 return
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left, TICK)):
+                async with self._held(min(end, look) - now):
                     if not await self._receive():
                         return
+
+    @contextlib.asynccontextmanager
+    async def _held(self, seconds: float) -> AsyncIterator[None]:
+        """TimeoutError after these seconds, or once nothing is being read any more (`let_go`)."""
+        try:
+            async with asyncio.timeout(seconds) as self._holding:
+                yield
+        finally:
+            self._holding = None
 
     def _rest(self) -> float:
         """Seconds until this partition looks what has become due, if no message comes in."""
@@ -215,6 +231,11 @@ class PartitionLoop:
     def hurry(self) -> None:
         """Commit what is there: the fetchers have nothing left to read, or a whole group waits."""
         self._hurry.set()
+
+    def let_go(self) -> None:
+        """Nothing is being read any more: what is held for the next group of reports need not wait for one."""
+        if self._holding is not None and not self._holding.expired():
+            self._holding.reschedule(asyncio.get_running_loop().time())
 
     async def _receive(self) -> bool:
         """Take all that waits, at least one message: a group has `commit_reports` reports, and how many transfers and
@@ -407,12 +428,12 @@ class PartitionLoop:
 
     async def drain(self, grace: float = math.inf) -> None:
         """After `run` was cancelled: commit what has come in, so that no answered read is lost; begin no group after
-        `grace` seconds, the pages of what is left are read again."""
+        `grace` seconds, the pages of what is left are read again. Cash of others alone is left in their outboxes."""
         deadline, self._group_reports = self.clock.monotonic() + grace, math.inf
         while self.bus.waiting(self._topic) and await self._receive():
             pass
         self._fill()
-        while self._work and self.failed is None:
+        while self._work and not (self._work.may_wait and not self._later) and self.failed is None:
             await self.turn()
             if self.clock.monotonic() >= deadline:
                 break
