@@ -572,10 +572,17 @@ class Node:
         if resident is None:  # it has left: the page is read by the node that has it now
             return
         self.unsynced += weight(report)
-        if len(self.partition_loops) > 1 and (self._pressing() or not self.may_read()):
+        resident.loop.expect()
+        full = not self.may_read()
+        if len(self.partition_loops) > 1 and (full or self._starving()):
+            pressing = self._pressing()
             for loop in self.partition_loops:  # what the others hold leads to orders, too
-                if loop.holds_reads or loop is resident.loop:
+                if not loop.holds_reads and loop is not resident.loop:
+                    continue
+                if full or loop.is_complete:
                     loop.hurry()
+                elif pressing:
+                    loop.hasten()
         elif (
             self._pressing()
             or self.unsynced >= AT_RISK  # reads wait for this group

@@ -106,6 +106,10 @@ class PartitionLoop:
         self._hurry = asyncio.Event()
         self._holding: asyncio.Timeout | None = None
         """while cash of others is held"""
+        self._closing: asyncio.Timeout | None = None
+        """while a group is kept open"""
+        self._reports = 0
+        """posted here, and in no commit group yet"""
         self._gate = asyncio.Lock()
         self._snapshot: Iterator[SnapshotStep] | None = None
         self._work = MessageBatch()
@@ -170,12 +174,21 @@ class PartitionLoop:
                     return False
         if self._partitions > 1 and not self._later:
             await self._hold()
-        if self._work and not self._later and not self._work.urgent:
-            least = self.store.commit_seconds
-            if not self._pressing() or (self._partitions > 1 and self._work.may_wait):
-                rest = 1 if self._idle() else self._partitions  # where nothing is read, all wait for this cash
-                await self._window(max(least, min(least * rest, LONGEST_WINDOW)))
+        if self._work and not self._later and not self._work.urgent and (patience := self._patience()):
+            await self._window(patience)
         return True
+
+    def _patience(self) -> float:
+        """Seconds that the group is kept open for more."""
+        least = self.store.commit_seconds
+        if self._partitions == 1:
+            return 0.0 if self._pressing() else least
+        cash_alone = self._work.may_wait
+        if not cash_alone and self._starving() and self.is_complete:
+            return 0.0
+        if self._idle() or (not cash_alone and self._pressing()):  # where nothing is read, all wait for this cash
+            return least
+        return max(least, min(least * self._partitions, LONGEST_WINDOW))
 
     async def _hold(self) -> None:
         """Keep cash of others for the next group of reports, which is cheaper than one of its own."""
@@ -218,8 +231,11 @@ class PartitionLoop:
         room = self.store.commit_reports - len(self._work.visits)
         if self.bus.waiting(self._topic) < room:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._hurry.wait()
+                try:
+                    async with asyncio.timeout(seconds) as self._closing:
+                        await self._hurry.wait()
+                finally:
+                    self._closing = None
         if self.bus.waiting(self._topic):
             await self._receive()
 
@@ -231,6 +247,22 @@ class PartitionLoop:
     def hurry(self) -> None:
         """Commit what is there: the fetchers have nothing left to read, or a whole group waits."""
         self._hurry.set()
+
+    def hasten(self) -> None:
+        """Keep the group open for no longer than that of a lone partition: the fetchers have nothing left to read."""
+        if self._closing is not None and not self._closing.expired():
+            soon, end = asyncio.get_running_loop().time() + self.store.commit_seconds, self._closing.when()
+            if end is None or end > soon:
+                self._closing.reschedule(soon)
+
+    def expect(self) -> None:
+        """A report was posted here."""
+        self._reports += 1
+
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether all orders of this partition are answered: no more reports come before its next group."""
+        return len(self.frontier.scheduler.leases) <= self._reports
 
     def let_go(self) -> None:
         """Nothing is being read any more: what is held for the next group of reports need not wait for one."""
@@ -341,6 +373,7 @@ class PartitionLoop:
             if self.failed is not None:
                 raise self.failed
             turn = self.frontier.turn(work, self.clock.time(), self._room(), free, more)
+            self._reports = max(self._reports - len(work.visits), 0)
         except BaseException as error:  # half of the group is in memory: only what is on disk can go on from here
             self._slots.release()
             self._lost(work, error)

@@ -27,7 +27,7 @@ from xyro.wire.bus import EncodingBus, LocalBus
 from xyro.wire.clock import ManualClock
 from xyro.wire.commands import HoldHost
 from xyro.wire.errors import MachineError
-from xyro.wire.messages import Ack, CashTransfer, Passing, Submit
+from xyro.wire.messages import Ack, CashTransfer, PageReport, Passing, Submit
 from xyro.wire.questions import DescribePages, FindPages
 from xyro.wire.urls import host_of, partition_of
 
@@ -62,7 +62,10 @@ class Rig:
                 await self.news.wait()
 
     def post(self, message):
+        """As the node does."""
         self.bus.post(topics.pages(0), message)
+        if isinstance(message, PageReport):
+            self.loop.expect()
 
     async def orders(self, most=100):
         async with asyncio.timeout(60):
