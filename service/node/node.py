@@ -53,7 +53,7 @@ from xyro.wire import topics
 from xyro.wire.bus import Bus, LocalBus
 from xyro.wire.clock import Clock, SystemClock
 from xyro.wire.commands import HoldHost, ReturnOrders
-from xyro.wire.ids import local_page, owner_of
+from xyro.wire.ids import LocalPage, local_page, owner_of
 from xyro.wire.log_setup import log_reads
 from xyro.wire.messages import FetchOrder, PageReport, Priority, Submit
 from xyro.wire.questions import FindPart
@@ -508,13 +508,14 @@ class Node:
     async def _settle_jointly(self, spends: int) -> None:
         """The same of several partitions; after every few turnovers what came out is stored."""
         placed: Sequence[Ids] = ()
+        children: dict[LocalPage, Ids | None] = {}
         while spends > 0 and (now := max(frontier.ledger.clock.turnovers for frontier in self.frontiers)) < SETTLED:
             await self._exchanged()
             async with self.boundary():
                 frontiers = self.frontiers
                 if [len(numbers) for numbers in placed] != [frontier.columns.n for frontier in frontiers]:
-                    placed = places(frontiers)
-                part, enough = JointSettling(frontiers, placed), min(now + SETTLED / SETTLING_PARTS, SETTLED)
+                    placed, children = places(frontiers), {}
+                part, enough = JointSettling(frontiers, placed, children), min(now + SETTLED / SETTLING_PARTS, SETTLED)
                 spent = -1
                 while spent and part.spends < spends:
                     spent = part.spend(enough, FREE_SPENDS)

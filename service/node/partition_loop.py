@@ -104,8 +104,8 @@ class PartitionLoop:
         self._slots = asyncio.Semaphore(GROUPS)
         self._writes: set[asyncio.Task[None]] = set()
         self._hurry = asyncio.Event()
-        self._holding: asyncio.Timeout | None = None
-        """while cash of others is held"""
+        self._news = asyncio.Event()
+        """something came that does not wait as cash of others does"""
         self._closing: asyncio.Timeout | None = None
         """while a group is kept open"""
         self._reports = 0
@@ -192,28 +192,16 @@ class PartitionLoop:
 
     async def _hold(self) -> None:
         """Keep cash of others for the next group of reports, which is cheaper than one of its own."""
-        now = self.clock.monotonic()
-        end, look = now + LONGEST_HOLD, now
-        while self._work and self._work.may_wait and not self._later and not self._idle():
-            if (now := self.clock.monotonic()) >= look:
-                if self._due():
-                    return
-                look = now + TICK
-            if end - now < LEAST_HOLD:
+        end = self.clock.monotonic() + LONGEST_HOLD
+        while self._work and self._work.may_wait and not self._later and not self._idle() and not self._due():
+            if (left := end - self.clock.monotonic()) < LEAST_HOLD:
                 return
+            self._news.clear()
             with contextlib.suppress(TimeoutError):
-                async with self._held(min(end, look) - now):
-                    if not await self._receive():
-                        return
-
-    @contextlib.asynccontextmanager
-    async def _held(self, seconds: float) -> AsyncIterator[None]:
-        """TimeoutError after these seconds, or once nothing is being read any more (`let_go`)."""
-        try:
-            async with asyncio.timeout(seconds) as self._holding:
-                yield
-        finally:
-            self._holding = None
+                async with asyncio.timeout(min(left, TICK)):
+                    await self._news.wait()
+            if self.bus.waiting(self._topic) and not await self._receive():
+                return
 
     def _rest(self) -> float:
         """Seconds until this partition looks what has become due, if no message comes in."""
@@ -247,6 +235,7 @@ class PartitionLoop:
     def hurry(self) -> None:
         """Commit what is there: the fetchers have nothing left to read, or a whole group waits."""
         self._hurry.set()
+        self._news.set()
 
     def hasten(self) -> None:
         """Keep the group open for no longer than that of a lone partition: the fetchers have nothing left to read."""
@@ -258,6 +247,7 @@ class PartitionLoop:
     def expect(self) -> None:
         """A report was posted here."""
         self._reports += 1
+        self._news.set()
 
     @property
     def is_complete(self) -> bool:
@@ -266,8 +256,7 @@ class PartitionLoop:
 
     def let_go(self) -> None:
         """Nothing is being read any more: what is held for the next group of reports need not wait for one."""
-        if self._holding is not None and not self._holding.expired():
-            self._holding.reschedule(asyncio.get_running_loop().time())
+        self._news.set()
 
     async def _receive(self) -> bool:
         """Take all that waits, at least one message: a group has `commit_reports` reports, and how many transfers and
