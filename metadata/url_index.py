@@ -18,8 +18,8 @@ multiply-shift, so a segment may have any number of buckets. A full bucket overf
 
 so a look-up ends at the first bucket that is not full. Nothing is ever removed. A segment whose load would pass 0.8 is
 rebuilt in place, 1.25 times larger; its sizes are the rungs of a ladder that is shifted by 1/256 of a step per segment,
-so segments grow one after the other and the load of the whole stays at 0.72: 17.0 B a fingerprint, no doubling. Up to FEW
-fingerprints lie in a dictionary instead: each of a node's partitions has a table, and most may have few pages.
+so segments grow one after the other and the load of the whole stays at 0.72: 17.0 B a fingerprint, no doubling. Up
+to FEW fingerprints lie in a dictionary instead: each of a node's partitions has a table, and most may have few pages.
 
 One thread finds and inserts; `segments` may be read from another one (snapshots).
 """
