@@ -207,12 +207,9 @@ class Bandwidth:
         self.bounded = settings.least_chance > 0.0 or settings.min_interval > 0.0 or self.has_sites
         """pages are not read before a time of theirs, whatever bandwidth is free"""
         self._found = None
-
-    @property
-    def law(self) -> str:
-        """The settings and sums by which pages are dated."""
         found = (self.rules, self.fixed)
-        return repr((*found, self.sites) if self.has_sites else found)
+        self.law = repr((*found, self.sites) if self.has_sites else found)
+        """the settings and sums by which pages are dated"""
 
     # -- bandwidth -----------------------------------------------------------------------------------------------
 

@@ -78,10 +78,10 @@ class MessageBatch(Struct):
         return any(command.request or command.hurries for command in self.commands)
 
     @property
-    def cash_only(self) -> bool:
-        """Tell whether nothing but cash of other partitions, and its acknowledgements, came in."""
-        rest = self.visits or self.submits or self.commands or self.loads or self.bodies or self.documents
-        return not rest
+    def may_wait(self) -> bool:
+        """Tell whether nothing but cash of other partitions, its acknowledgements, and patient commands came in."""
+        rest = self.visits or self.submits or self.loads or self.bodies or self.documents
+        return not rest and all(command.patient for command in self.commands)
 
     def refused(self, error: str) -> list[CommandAnswer]:
         """Answers for a group that will never be on disk."""

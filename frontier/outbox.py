@@ -373,14 +373,16 @@ class Outbox:
 
     def _parcels(self, touched: Iterable[Ids], news: Ids) -> dict[int, list[Passing]]:
         """Items for each other partition; the FOREIGN entries among the pages are left without cash."""
-        columns = self.partition.columns
+        columns, parcels = self.partition.columns, defaultdict[int, list[Passing]](list)
         pages = np.concatenate([news, *touched]).astype(np.int64)
-        pages = distinct(pages[columns["state"][pages] == State.FOREIGN])
+        is_foreign = columns["state"][pages] == State.FOREIGN
+        if not is_foreign.any():
+            return parcels
+        news = news[is_foreign[: len(news)]]
+        pages = distinct(pages[is_foreign])
         cash = columns["cash"][pages]
         chosen = cash > 0
-        if len(news):
-            chosen |= np.isin(pages, news)
-        parcels: dict[int, list[Passing]] = defaultdict(list)
+        chosen[pages.searchsorted(news)] = True
         pages, units = pages[chosen], cash[chosen]
         hosts, heritage = columns["host"][pages], self.pages.heritage
         owners, names = self.owners_of_hosts()[hosts].tolist(), self.partition.hosts.names

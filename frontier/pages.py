@@ -332,6 +332,8 @@ class Pages:
         self.admitted: list[tuple[LocalPage, NDArray[np.uint32]]] = []
         """pages of whose waiting links some became pages in this turn, or were by then, and these"""
         self._partitions: int = partition.facts["partitions"]
+        self._is_foreign: list[bool] = []
+        """hosts of other partitions, by number, of those met until now"""
         self._bounds = repr((fetch.only_net, fetch.allow_private, fetch.ports))
         self._places: set[str] = set()
         """places of the scope by which the pages here were judged; stored"""
@@ -473,16 +475,16 @@ class Pages:
 
     def _mint(self, urls: list[str], depths: list[int], exempt: bool) -> LocalPage:
         judge_url = self.scope.judge
-        own = self.partition.number
+        hosts = [self.partition.host(authority(url)) for url in urls]
+        is_foreign = self._foreign_hosts()
         states = []
-        for url, depth in zip(urls, depths, strict=True):
-            if self._partitions > 1 and partition_of(host_of(url), self._partitions) != own:
+        for url, depth, host in zip(urls, depths, hosts, strict=True):
+            if is_foreign[host]:
                 states.append(State.FOREIGN)
             elif exempt:
                 states.append(State.UNREAD if not self.scope.why_refused(url) else self.scope.refusal(url))
             else:
                 states.append(judge_url(url, depth))
-        hosts = [self.partition.host(authority(url)) for url in urls]
         first = self.partition.mint(urls, hosts, states, depths, self._now)
         for born in self.hooks.born:
             born(first, urls)
@@ -490,6 +492,14 @@ class Pages:
         for chunk, births in self.ledger.births.changes():
             self.partition.put(rows.BIRTHS.key(chunk), births)
         return first
+
+    def _foreign_hosts(self) -> list[bool]:
+        """Tell which hosts are of other partitions, by their numbers."""
+        own, partitions = self.partition.number, self._partitions
+        for name in self.partition.hosts.names[len(self._is_foreign) :]:
+            owner = partition_of(host_of(f"http://{name}/"), partitions) if partitions > 1 else own
+            self._is_foreign.append(owner != own)
+        return self._is_foreign
 
     # -- depth ---------------------------------------------------------------------------------------------------
 

@@ -124,6 +124,8 @@ class Columns:
         self.spec: dict[str, np.dtype[Any]] = {}
         self._columns: dict[str, Array] = {}
         self._disk: dict[str, np.dtype[Any]] = {}
+        self._texts: dict[str, str] = {}
+        """`text_of` each type"""
         self._marks: dict[str, list[Array]] = {}
         self._first_new = 0
         for name, dtype in spec.items():
@@ -149,7 +151,7 @@ class Columns:
         """Have this optional column no more; its memory is free once nobody holds a view of it."""
         if name in self._always:
             raise ValueError(f"column {name!r} is not optional")
-        for mapping in (self.spec, self._columns, self._disk, self._marks):
+        for mapping in (self.spec, self._columns, self._disk, self._texts, self._marks):
             mapping.pop(name, None)
 
     def _hold(self, name: str, dtype: np.dtype[Any]) -> None:
@@ -157,6 +159,7 @@ class Columns:
         self.spec[name] = dtype
         self._columns[name] = reserve(dtype.base, self.capacity * items).reshape(self.capacity, *dtype.shape)
         self._disk[name] = dtype.base.newbyteorder("<")
+        self._texts[name] = text_of(dtype)
         self._marks[name] = []
 
     @property
@@ -190,9 +193,11 @@ class Columns:
         marked: list[tuple[str, str, int]] = []
         parts: list[bytes] = []
         for name, column in self._columns.items():
-            ids = self._distinct(name)
-            marked.append((name, text_of(self.spec[name]), len(ids)))
-            parts += ids.tobytes(), self._stored(name, column.take(ids, 0))
+            if self._marks[name] and len(ids := self._distinct(name)):
+                marked.append((name, self._texts[name], len(ids)))
+                parts += ids.tobytes(), self._stored(name, column.take(ids, 0))
+            else:
+                marked.append((name, self._texts[name], 0))
         first, n = self._first_new, self.n
         if n > first:
             parts += [self._stored(name, column[first:n]) for name, column in self._columns.items()]
@@ -235,10 +240,7 @@ class Columns:
 
     def _distinct(self, name: str) -> NDArray[np.uint32]:
         """The marked rows of a column, sorted, each once, without the new ones (those are packed whole)."""
-        marks = self._marks[name]
-        if not marks:
-            return np.empty(0, _PAGE)
-        ids = np.concatenate(marks)
+        ids = np.concatenate(self._marks[name])
         if len(ids) and ids.max() >= self.n:
             raise IndexError(f"column {name!r}: row {ids.max()} was touched, there are {self.n}")
         if FEW * len(ids) < self.n:

@@ -293,9 +293,9 @@ class Partition:
 
     def host(self, name: str) -> int:
         """The host's number; a new one is stored with this group."""
-        count = len(self.hosts)
-        number = self.hosts.number(name)
-        if number == count:
+        number = self.hosts.numbers.get(name)
+        if number is None:
+            number = self.hosts.number(name)
             self.put(*self.hosts.stored(number))
         return number
 
@@ -308,8 +308,9 @@ class Partition:
         """
         first = LocalPage(self.columns.grow(len(urls)))
         end = first + len(urls)
+        put, key_of = self.put, rows.MAP.key
         for page, url in zip(page_range(first, len(urls)), urls, strict=True):
-            self.put(rows.MAP.key(page), rows.pack_map(url, seen))
+            put(key_of(page), rows.pack_map(url, seen))
         for url, page in self.url_index.add(urls, first):
             self.put(rows.CLASH.key(url), page.to_bytes(4, "big"))
         host = np.array(hosts, np.uint32)

@@ -18,7 +18,8 @@ multiply-shift, so a segment may have any number of buckets. A full bucket overf
 
 so a look-up ends at the first bucket that is not full. Nothing is ever removed. A segment whose load would pass 0.8 is
 rebuilt in place, 1.25 times larger; its sizes are the rungs of a ladder that is shifted by 1/256 of a step per segment,
-so segments grow one after the other and the load of the whole stays at 0.72: 17.0 B a fingerprint, no doubling.
+so segments grow one after the other and the load of the whole stays at 0.72: 17.0 B a fingerprint, no doubling. Up
+to FEW fingerprints lie in a dictionary instead: each of a node's partitions has a table, and most may have few pages.
 
 One thread finds and inserts; `segments` may be read from another one (snapshots).
 """
@@ -51,6 +52,8 @@ LEAST = 16
 """buckets of a segment to begin with: 20,000 pages and 0.4 MB until anything is rebuilt"""
 SMALL = 10
 """up to here plain ints beat vectors (1.2 us a key against 13 us a round)"""
+FEW = 4096
+"""fingerprints for which there is a dictionary in place of the segments, whose first ones cost a page of memory each"""
 CHUNK = 1 << 16
 """fingerprints inserted at a time: bounds the scratch memory of a bulk load"""
 
@@ -126,12 +129,17 @@ class UrlIndex:
         """New pages first, first+1 ... for distinct absent URLs. Returns the clashes, which the caller must store."""
         prints = np.array([self.fingerprint(url) for url in urls], np.uint64)
         present = self.table.find(prints) != MISSING
+        pages = page_range(first, len(urls))
+        if not present.any() and len(set(prints.tolist())) == len(urls):
+            self.table.insert(prints, np.array(pages, np.uint32))
+            self._remember(zip(urls, pages, strict=True))
+            return []
         _, firsts = np.unique(prints, return_index=True)
         own = np.zeros(len(urls), np.bool_)
         own[firsts] = True
         own &= ~present
         self.table.insert(prints[own], (first + np.flatnonzero(own)).astype(np.uint32))
-        self._remember(zip(urls, page_range(first, len(urls)), strict=True))
+        self._remember(zip(urls, pages, strict=True))
         return [(urls[i], LocalPage(first + i)) for i in np.flatnonzero(~own).tolist()]
 
     def restore(self, urls: Sequence[str], first: LocalPage, clashing: bool) -> None:
@@ -150,9 +158,10 @@ class UrlIndex:
 
 
 class FingerprintTable:
-    """A set of (fingerprint, id), fingerprints distinct. `bits` < 64 narrows fingerprints to their low bits (tests)."""
+    """A set of (fingerprint, id), fingerprints distinct. `bits` < 64 narrows fingerprints to their low bits (tests).
+    few: as many lie in a dictionary until there are more."""
 
-    def __init__(self, bits: int = 64, capacity: int = CAPACITY) -> None:
+    def __init__(self, bits: int = 64, capacity: int = CAPACITY, few: int = FEW) -> None:
         if not 1 <= bits <= 64:
             raise ValueError(f"bits {bits}: 1..64")
         self.bits = bits
@@ -170,10 +179,13 @@ class FingerprintTable:
         self._buckets = np.array(self._sizes)
         self._counts = np.zeros(SEGMENTS, np.int64)
         self._limits = (self._buckets * SLOTS * LOAD).astype(np.int64)
+        self._few: dict[int, int] | None = {} if few else None
+        """all there are, in place of the segments"""
+        self._most_few = few
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return int(self._counts.sum())
+        return int(self._counts.sum()) if self._few is None else len(self._few)
 
     @property
     def nbytes(self) -> int:
@@ -183,6 +195,8 @@ class FingerprintTable:
     def find(self, fps: ArrayLike) -> Ids:
         """uint64[n] -> uint32[n]: the id of each fingerprint, or MISSING."""
         wanted = self._narrowed(fps)
+        if (few := self._few) is not None:
+            return np.array([few.get(fp, MISSING) for fp in wanted.tolist()], np.uint32)
         if len(wanted) <= SMALL:
             return np.array([self._find_one(fp) for fp in wanted.tolist()], np.uint32)
         found = np.full(len(wanted), MISSING, np.uint32)
@@ -204,6 +218,12 @@ class FingerprintTable:
         keys, values = self._narrowed(fps), np.asarray(ids, np.uint32)
         if len(keys) != len(values):
             raise ValueError(f"{len(keys)} fingerprints, {len(values)} ids")
+        if self._few is not None:
+            with self._lock:
+                if len(self._few) + len(keys) <= self._most_few:
+                    self._few.update(zip(keys.tolist(), values.tolist(), strict=True))
+                    return
+                self._leave_few()
         with self._lock:
             self._make_room(keys)
         for start in range(0, len(keys), CHUNK):
@@ -217,7 +237,13 @@ class FingerprintTable:
 
     def segments(self) -> Iterator[tuple[Fingerprints, Ids]]:
         """Yield fingerprints and ids, copied segment by segment; what was inserted before a segment's turn is in it.
-        Empty ones are left out."""
+        Empty ones are left out. A few fingerprints come together, in the order of their segments."""
+        with self._lock:
+            few = None if self._few is None else self._pairs_of_few(self._few)
+        if few is not None:
+            if len(few[0]):
+                yield few
+            return
         for segment in range(SEGMENTS):
             if self._counts[segment]:
                 with self._lock:
@@ -285,6 +311,20 @@ class FingerprintTable:
             places = self._next(keys, places[late])
         for key, number in zip(keys.tolist(), ids.tolist(), strict=True):
             self._place_one(key, number)
+
+    # The dictionary of few
+
+    def _pairs_of_few(self, few: dict[int, int]) -> tuple[Fingerprints, Ids]:
+        keys = np.fromiter(few, np.uint64, len(few))
+        order = np.argsort(self._segment(keys), kind="stable")
+        return keys[order], np.fromiter(few.values(), np.uint32, len(few))[order]
+
+    def _leave_few(self) -> None:
+        """There are more now: put them into their segments."""
+        keys, ids = self._pairs_of_few(self._few or {})
+        self._few = None
+        self._make_room(keys)
+        self._place(keys, ids)
 
     # Plain ints, for a few keys
 

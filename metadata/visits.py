@@ -24,8 +24,10 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
+from xyro.metadata.columns import reserve
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import State
 from xyro.refresh.rate_belief import PageBelief
@@ -228,8 +230,8 @@ class Sightings:
     fell there: memory is bounded, and what was overwritten costs nothing but evidence."""
 
     def __init__(self) -> None:
-        self._keys = memoryview(bytearray(8 * PLACES)).cast("Q")  # zeros that no page of memory is spent on yet
-        self._pages = memoryview(bytearray(4 * PLACES)).cast("I")
+        self._keys = reserve(np.uint64, PLACES, scattered=True).data
+        self._pages = reserve(np.uint32, PLACES, scattered=True).data
 
     def strange(
         self, host: int, page: LocalPage, report: PageReport, visit: Visit, row: RefreshRow | None

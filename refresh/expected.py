@@ -159,11 +159,12 @@ class Expected:
         text; those that decay are float32, up to the last that counts: fast rates have faded, or nobody believes them.
         """
         filled = [number for number, importance in enumerate(self._importance) if importance]
-        sums = self._fresh.astype("<f4")
+        sums = self._fresh[filled].astype("<f4")
         large = np.abs(sums)
         counts = large > NEGLIGIBLE * large.max(axis=1, keepdims=True)
         ends = np.where(counts.any(axis=1), NODES - counts[:, ::-1].argmax(axis=1), 0).tolist()
-        octaves = [(n, str(self._importance[n]), sums[n, : ends[n]].tobytes()) for n in filled]
+        rows = zip(filled, sums, ends, strict=True)
+        octaves = [(n, str(self._importance[n]), row[:end].tobytes()) for n, row, end in rows]
         whole = [str(self._weights), str(self._read)]
         return {"nodes": NODES, "at": self._time, "whole": whole, "octaves": octaves}
 

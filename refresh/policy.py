@@ -101,7 +101,9 @@ class Policy(Struct, frozen=True):
 
     def interval(self, importance: Floats, rate: Floats, multiplier: float) -> Reals:
         """t in days at which phi reaches the multiplier: float64 of the pages' shape; infinite = never."""
-        r, lam = np.broadcast_arrays(np.asarray(importance, np.float64), np.asarray(rate, np.float64))
+        r, lam = np.asarray(importance, np.float64), np.asarray(rate, np.float64)
+        if r.shape != lam.shape:
+            r, lam = np.broadcast_arrays(r, lam)
         if self.name == "uniform":
             return np.full(r.shape, multiplier)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -174,8 +176,9 @@ class Rules(Struct, frozen=True):
                 soonest = self.haste * -math.log1p(-self.least_chance) / np.asarray(rate, np.float64)
             found = np.maximum(found, soonest * (1.0 + SCATTER / 2))
         found = np.minimum(found, self.ceiling)
-        found = np.where(np.asarray(rate) >= self.hopeless_rate, self.hopeless_days, found)
-        return np.where(np.asarray(importance) < self.least, math.inf, found)
+        if (hopeless := self.hopeless_rate) < math.inf:
+            found = np.where(np.asarray(rate) >= hopeless, self.hopeless_days, found)
+        return np.where(np.asarray(importance) < self.least, math.inf, found) if self.least > 0.0 else found
 
     def one_interval(
         self, importance: float, rate: float, multiplier: float, belief: PageBelief | None = None

@@ -29,6 +29,8 @@ class Command(Struct, frozen=True):
 
     hurries: ClassVar[bool] = False
     """its commit group is wanted at once, though nobody waits for an answer"""
+    patient: ClassVar[bool] = False
+    """it may wait a second for a commit group that is made anyway"""
     request: int
     """number of the request that the CommandAnswer names; 0: nobody waits for one"""
 

@@ -377,6 +377,8 @@ class Passing(Struct, frozen=True):
     """credit that its domain inherits from the domain that introduced its host (metadata/hosts.py)"""
 
     def __post_init__(self) -> None:
+        if 0 < len(self.url) <= MAX_URL and 0 <= self.cash <= MAX_NUMBER >= self.credit >= 0 <= self.depth:
+            return  # there are thousands in a second
         _require(0 < len(self.url) <= MAX_URL, "Passing.url:", _LENGTH)
         _require(0 <= self.cash <= MAX_NUMBER and self.depth >= 0, "Passing: cash 0..2**63-1, depth >= 0")
         _require(0 <= self.credit <= MAX_NUMBER, "Passing.credit: 0..2**63-1")

@@ -279,7 +279,9 @@ def suffix_of(url: str) -> str:
 
     Empty where there is none; the dot of '.profile' begins a name, not an extension.
     """
-    name, dot, suffix = path_of(url).rpartition("/")[2].partition(";")[0].rpartition(".")
+    query = url.find("?")
+    end = len(url) if query < 0 else query
+    name, dot, suffix = url[url.rindex("/", 0, end) + 1 : end].partition(";")[0].rpartition(".")
     return suffix.lower() if dot and name else ""
 
 

@@ -38,6 +38,8 @@ class SharedTotals:
         self._fresh = False
         """some of it has not been passed on"""
         self._passed_at = -math.inf
+        self._next = -math.inf
+        """wall clock: when a turn is wanted; sums move in turns only"""
         frontier.hooks.alarms.append(self._alarm)
         frontier.hooks.settled.append(self._turn)
         frontier.commands.handle(TellSums, self._hear)
@@ -60,8 +62,7 @@ class SharedTotals:
         return not before or any(abs(new - old) > CLOSE * old for new, old in zip(now, before, strict=True))
 
     def _alarm(self) -> float:
-        moment = self._sent_at + (EVERY if self._moved() else LATEST)
-        return min(moment, self._passed_at + EVERY) if self._fresh and self._complete else moment
+        return self._next
 
     @property
     def _complete(self) -> bool:
@@ -72,13 +73,16 @@ class SharedTotals:
         if now < self._sent_at or now < self._passed_at:  # the clock was set back
             self._sent_at = self._passed_at = -math.inf
         hooks, number = self._frontier.hooks, self._frontier.partition.number
-        if now >= self._sent_at + (EVERY if self._moved() else LATEST):
+        moment = self._sent_at + (EVERY if self._moved() else LATEST)
+        if now >= moment:
             self._sent_at, self._last = now, self._sums()
             hooks.post(HOME, TellSums.pack(number, self._own(now)))
+            moment = now + LATEST
         if self._fresh and self._complete and now >= self._passed_at + EVERY:
             self._fresh, self._passed_at = False, now
             for target, others in others_of(self._parts):
                 hooks.post(target, TellSums.pack(-1, others))
+        self._next = min(moment, self._passed_at + EVERY) if self._fresh and self._complete else moment
 
     def _own(self, now: float) -> OtherSums:
         spread, _, rate, unread, reads = self._sums()

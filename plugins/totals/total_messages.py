@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xyro.refresh.other_sums import OtherSums
 from xyro.refresh.population import ChanceWaits, Population
 from xyro.wire import codec
@@ -13,6 +15,7 @@ _FIRST_TAG = codec.PLUGIN_TAGS + 96
 class TellSums(Command, frozen=True):
     """Sums: those of the partition `source`, to the home partition; those of all others (-1), to one of them."""
 
+    patient: ClassVar[bool] = True
     source: int
     cells: tuple[int, ...]
     """bins of the population, and the number of pages in each"""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,14 +117,17 @@ def places(frontiers: Sequence[Frontier]) -> list[Ids]:
 class JointSettling:
     """Some turnovers of all partitions of a crawl: `spend`, then `close` each. All at a commit boundary."""
 
-    def __init__(self, frontiers: Sequence[Frontier], placed: Sequence[Ids]) -> None:
-        """`placed`: as `places` told them, of the same pages."""
+    def __init__(
+        self, frontiers: Sequence[Frontier], placed: Sequence[Ids], children: dict[LocalPage, Ids | None] | None = None
+    ) -> None:
+        """`placed`: as `places` told them, of the same pages. `children`: what an earlier part with the same places has
+        found of stored links; more is added."""
         richest = max(frontiers, key=lambda frontier: frontier.read_pages)
         self._terms = terms_of(richest.settings)
         self._placed = placed
         self._clock = richest.ledger.clock.ticks
         self._members: list[_Member] = []
-        self._children = cache(self._targets)
+        self._known_children = {} if children is None else children
         count = 0
         for frontier, numbers in zip(frontiers, placed, strict=True):
             own = np.flatnonzero(frontier.columns["state"][: len(numbers)] != State.FOREIGN)
@@ -204,8 +207,13 @@ class JointSettling:
             self.ledger.spend(pages, links, self.ledger.columns.n, self.ledger.spends)
         return len(pages)
 
-    def _targets(self, page: LocalPage) -> Ids | None:
+    def _children(self, page: LocalPage) -> Ids | None:
         """The children of a page, by their numbers among all; None where none are stored."""
+        if page not in self._known_children:
+            self._known_children[page] = self._targets(page)
+        return self._known_children[page]
+
+    def _targets(self, page: LocalPage) -> Ids | None:
         index = int(self._firsts.searchsorted(page, "right")) - 1
         member = self._members[index]
         children = member.frontier.partition.children(LocalPage(int(member.own[page - member.first])))

@@ -53,7 +53,7 @@ from xyro.wire import topics
 from xyro.wire.bus import Bus, LocalBus
 from xyro.wire.clock import Clock, SystemClock
 from xyro.wire.commands import HoldHost, ReturnOrders
-from xyro.wire.ids import local_page, owner_of
+from xyro.wire.ids import LocalPage, local_page, owner_of
 from xyro.wire.log_setup import log_reads
 from xyro.wire.messages import FetchOrder, PageReport, Priority, Submit
 from xyro.wire.questions import FindPart
@@ -440,8 +440,7 @@ class Node:
         for close in reversed(self.services.closers):
             close()
         await self.bus.close()
-        for loop in self.partition_loops:
-            loop.close()
+        await asyncio.gather(*(asyncio.to_thread(loop.close) for loop in self.partition_loops))
 
     # -- end -----------------------------------------------------------------------------------------------------
 
@@ -525,19 +524,22 @@ class Node:
     async def _settle_jointly(self, spends: int) -> None:
         """The same of several partitions; after every few turnovers what came out is stored."""
         placed: Sequence[Ids] = ()
+        children: dict[LocalPage, Ids | None] = {}
         while spends > 0 and (now := max(frontier.ledger.clock.turnovers for frontier in self.frontiers)) < SETTLED:
             await self._exchanged()
             async with self.boundary():
                 frontiers = self.frontiers
                 if [len(numbers) for numbers in placed] != [frontier.columns.n for frontier in frontiers]:
-                    placed = places(frontiers)
-                part, enough = JointSettling(frontiers, placed), min(now + SETTLED / SETTLING_PARTS, SETTLED)
+                    placed, children = places(frontiers), {}
+                part, enough = JointSettling(frontiers, placed, children), min(now + SETTLED / SETTLING_PARTS, SETTLED)
                 spent = -1
                 while spent and part.spends < spends:
                     spent = part.spend(enough, FREE_SPENDS)
                     await asyncio.sleep(0)
-                for index, loop in enumerate(self.partition_loops):
-                    await loop.commit(partial(part.close, index, self.clock.time()))
+                stored = enumerate(self.partition_loops)
+                await asyncio.gather(
+                    *(loop.commit(partial(part.close, index, self.clock.time())) for index, loop in stored)
+                )
             self.check_writes()
             spends -= part.spends if part.spends else spends
 
@@ -574,6 +576,9 @@ class Node:
         """Reports that weigh so much are on disk."""
         throttled = not self.may_read()
         self.unsynced -= weighed
+        if len(self.partition_loops) > 1 and self._idle():
+            for loop in self.partition_loops:
+                loop.let_go()
         self.queue.share(self.gamma())
         if throttled:
             self.pool.wake()
@@ -584,10 +589,17 @@ class Node:
         if resident is None:  # it has left: the page is read by the node that has it now
             return
         self.unsynced += weight(report)
-        if len(self.partition_loops) > 1 and (self._pressing() or not self.may_read()):
+        resident.loop.expect()
+        full = not self.may_read()
+        if len(self.partition_loops) > 1 and (full or self._starving()):
+            pressing = self._pressing()
             for loop in self.partition_loops:  # what the others hold leads to orders, too
-                if loop.holds_reads or loop is resident.loop:
+                if not loop.holds_reads and loop is not resident.loop:
+                    continue
+                if full or loop.is_complete:
                     loop.hurry()
+                elif pressing:
+                    loop.hasten()
         elif (
             self._pressing()
             or self.unsynced >= AT_RISK  # reads wait for this group

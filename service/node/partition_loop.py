@@ -70,7 +70,9 @@ class PartitionLoop:
 
     A group costs 1 ms and more, whatever is in it. Where a node has several partitions, little comes in for each of
     them, so their windows are longer: together they begin about as many groups a second as one partition alone would,
-    and they look about as often at what has become due. Cash of others never makes a group in a hurry.
+    and they look about as often at what has become due. Cash of others never makes a group in a hurry, and where the
+    fetchers starve a group waits for those of its own reports that are just being read (`is_complete`), but no longer
+    than that of a lone partition.
     """
 
     def __init__(
@@ -104,6 +106,12 @@ class PartitionLoop:
         self._slots = asyncio.Semaphore(GROUPS)
         self._writes: set[asyncio.Task[None]] = set()
         self._hurry = asyncio.Event()
+        self._news = asyncio.Event()
+        """something came that does not wait as cash of others does"""
+        self._closing: asyncio.Timeout | None = None
+        """while a group is kept open"""
+        self._reports = 0
+        """posted here, and in no commit group yet"""
         self._gate = asyncio.Lock()
         self._snapshot: Iterator[SnapshotStep] | None = None
         self._work = MessageBatch()
@@ -168,23 +176,34 @@ class PartitionLoop:
                     return False
         if self._partitions > 1 and not self._later:
             await self._hold()
-        if self._work and not self._later and not self._work.urgent:
-            least = self.store.commit_seconds
-            if not self._pressing() or (self._partitions > 1 and self._work.cash_only):
-                rest = 1 if self._idle() else self._partitions  # where nothing is read, all wait for this cash
-                await self._window(max(least, min(least * rest, LONGEST_WINDOW)))
+        if self._work and not self._later and not self._work.urgent and (patience := self._patience()):
+            await self._window(patience)
         return True
+
+    def _patience(self) -> float:
+        """Seconds that the group is kept open for more."""
+        least = self.store.commit_seconds
+        if self._partitions == 1:
+            return 0.0 if self._pressing() else least
+        cash_alone = self._work.may_wait
+        if not cash_alone and self._starving() and self.is_complete:
+            return 0.0
+        if self._idle() or (not cash_alone and self._pressing()):  # where nothing is read, all wait for this cash
+            return least
+        return max(least, min(least * self._partitions, LONGEST_WINDOW))
 
     async def _hold(self) -> None:
         """Keep cash of others for the next group of reports, which is cheaper than one of its own."""
         end = self.clock.monotonic() + LONGEST_HOLD
-        while self._work and self._work.cash_only and not self._later and not self._idle() and not self._due():
+        while self._work and self._work.may_wait and not self._later and not self._idle() and not self._due():
             if (left := end - self.clock.monotonic()) < LEAST_HOLD:
                 return
+            self._news.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, TICK)):
-                    if not await self._receive():
-                        return
+                    await self._news.wait()
+            if self.bus.waiting(self._topic) and not await self._receive():
+                return
 
     def _rest(self) -> float:
         """Seconds until this partition looks what has become due, if no message comes in."""
@@ -202,8 +221,11 @@ class PartitionLoop:
         room = self.store.commit_reports - len(self._work.visits)
         if self.bus.waiting(self._topic) < room:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._hurry.wait()
+                try:
+                    async with asyncio.timeout(seconds) as self._closing:
+                        await self._hurry.wait()
+                finally:
+                    self._closing = None
         if self.bus.waiting(self._topic):
             await self._receive()
 
@@ -215,6 +237,28 @@ class PartitionLoop:
     def hurry(self) -> None:
         """Commit what is there: the fetchers have nothing left to read, or a whole group waits."""
         self._hurry.set()
+        self._news.set()
+
+    def hasten(self) -> None:
+        """Keep the group open for no longer than that of a lone partition: the fetchers have nothing left to read."""
+        if self._closing is not None and not self._closing.expired():
+            soon, end = asyncio.get_running_loop().time() + self.store.commit_seconds, self._closing.when()
+            if end is None or end > soon:
+                self._closing.reschedule(soon)
+
+    def expect(self) -> None:
+        """A report was posted here."""
+        self._reports += 1
+        self._news.set()
+
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether all orders of this partition are answered: no more reports come before its next group."""
+        return len(self.frontier.scheduler.leases) <= self._reports
+
+    def let_go(self) -> None:
+        """Nothing is being read any more: what is held for the next group of reports need not wait for one."""
+        self._news.set()
 
     async def _receive(self) -> bool:
         """Take all that waits, at least one message: a group has `commit_reports` reports, and how many transfers and
@@ -320,6 +364,7 @@ class PartitionLoop:
             if self.failed is not None:
                 raise self.failed
             turn = self.frontier.turn(work, self.clock.time(), self._room(), free, more)
+            self._reports = max(self._reports - len(work.visits), 0)
         except BaseException as error:  # half of the group is in memory: only what is on disk can go on from here
             self._slots.release()
             self._lost(work, error)
@@ -407,12 +452,12 @@ class PartitionLoop:
 
     async def drain(self, grace: float = math.inf) -> None:
         """After `run` was cancelled: commit what has come in, so that no answered read is lost; begin no group after
-        `grace` seconds, the pages of what is left are read again."""
+        `grace` seconds, the pages of what is left are read again. Cash of others alone is left in their outboxes."""
         deadline, self._group_reports = self.clock.monotonic() + grace, math.inf
         while self.bus.waiting(self._topic) and await self._receive():
             pass
         self._fill()
-        while self._work and self.failed is None:
+        while self._work and not (self._work.may_wait and not self._later) and self.failed is None:
             await self.turn()
             if self.clock.monotonic() >= deadline:
                 break

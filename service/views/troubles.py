@@ -120,6 +120,8 @@ def _failed(frontier: Frontier) -> dict[str, str]:
 def _breeding(frontier: Frontier) -> tuple[int, str]:
     """Unread pages of paths with a query that breed, and the host of one."""
     standing = frontier.partition.standing
+    if not standing.any_poor:
+        return 0, ""
     poor = standing.poor_slots(np.arange(FOLDERS, dtype=np.uint16))
     if not poor.any():
         return 0, ""

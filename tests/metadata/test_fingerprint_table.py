@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.metadata.url_index import GROWTH, LOAD, MISSING, SEGMENTS, SLOTS, SMALL, FingerprintTable, _rank
+from xyro.metadata.url_index import FEW, GROWTH, LOAD, MISSING, SEGMENTS, SLOTS, SMALL, FingerprintTable, _rank
 from xyro.wire.errors import MachineError
 
 
@@ -40,9 +40,9 @@ HOSTILE = st.one_of(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.lists(HOSTILE, max_size=80), max_size=8), st.lists(HOSTILE, max_size=30))
-def test_it_agrees_with_a_dict(batches, others):
-    table, model = FingerprintTable(capacity=100_000), {}
+@given(st.lists(st.lists(HOSTILE, max_size=80), max_size=8), st.lists(HOSTILE, max_size=30), st.sampled_from([0, 100]))
+def test_it_agrees_with_a_dict(batches, others, few):
+    table, model = FingerprintTable(capacity=100_000, few=few), {}
     for batch in batches:
         new = [fp for fp in dict.fromkeys(batch) if fp not in model]
         fill(table, new, len(model))
@@ -51,10 +51,10 @@ def test_it_agrees_with_a_dict(batches, others):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.sets(st.integers(0, 255)), st.integers(0, 2**64 - 1))
-def test_eight_bits(fps, noise):
+@given(st.sets(st.integers(0, 255)), st.integers(0, 2**64 - 1), st.sampled_from([0, FEW]))
+def test_eight_bits(fps, noise, few):
     """Only the low bits count; all 256 of them fit."""
-    table = FingerprintTable(bits=8, capacity=1000)
+    table = FingerprintTable(bits=8, capacity=1000, few=few)
     fill(table, [fp | noise << 8 & 2**64 - 1 for fp in fps])
     wanted = [list(fps).index(fp) if fp in fps else MISSING for fp in range(256)]
     assert table.find(range(256)).tolist() == wanted
@@ -62,11 +62,14 @@ def test_eight_bits(fps, noise):
     assert sorted(table.items()[0].tolist()) == sorted(fps)
 
 
+@pytest.mark.parametrize("few", [0, FEW])
 @pytest.mark.parametrize("bits", [1, 7, 8, 9, 20, 33, 63, 64])
-def test_any_width(bits):
+def test_any_width(bits, few):
     fps = np.unique(np.random.default_rng(bits).integers(0, 2**bits, 500, np.uint64, endpoint=False))
-    table = FingerprintTable(bits, capacity=10_000)
+    table = FingerprintTable(bits, capacity=10_000, few=few)
     fill(table, fps)
+    order = [fp << np.uint64(64 - bits) >> np.uint64(56) for part, _ in table.segments() for fp in part]
+    assert order == sorted(order)
     check(table, {fp: i for i, fp in enumerate(fps.tolist())})
 
 
@@ -75,7 +78,7 @@ def test_three_hundred_thousand_in_batches(batch):
     size = 3_000 if batch <= SMALL else 300_000
     fps = np.random.default_rng(7).integers(0, 2**64, 2 * size, np.uint64, endpoint=False)
     known, unknown = fps[:size], fps[size:]
-    table = FingerprintTable(capacity=size)
+    table = FingerprintTable(capacity=size, few=0 if batch <= SMALL else FEW)
     for start in range(0, size, batch):
         fill(table, known[start : start + batch], start)
     assert len(table) == size
@@ -91,7 +94,7 @@ def test_three_hundred_thousand_in_batches(batch):
 def test_a_look_up_ends_in_a_full_segment_of_one_bucket_run():
     """All keys have the last bucket as their home: the run goes round the segment's end."""
     fps = [0xFF << 56 | 0xFFFF_FFFF << 24 | i for i in range(500)]
-    table = FingerprintTable(capacity=200_000)
+    table = FingerprintTable(capacity=200_000, few=0)
     fill(table, fps)
     check(table, {fp: i for i, fp in enumerate(fps)}, [0xFF << 56 | 0xFFFF_FFFF << 24 | 501, 0xFF << 56])
 
@@ -147,17 +150,18 @@ def test_bits_are_1_to_64(bits):
 
 
 def test_a_full_table_says_so_and_stays_as_it_was():
-    table = FingerprintTable(capacity=SEGMENTS)
+    table = FingerprintTable(capacity=SEGMENTS, few=0)
     fill(table, range(300))
     with pytest.raises(MachineError, match="more partitions"):
         fill(table, range(300, 3000), 300)
     check(table, {fp: fp for fp in range(300)}, range(300, 330))
 
 
-def test_segments_may_be_copied_by_another_thread_meanwhile():
+@pytest.mark.parametrize("few", [0, 60_000])
+def test_segments_may_be_copied_by_another_thread_meanwhile(few):
     """What was there when the copying began is in it, whole pairs only."""
     fps = np.random.default_rng(5).integers(0, 2**64, 120_000, np.uint64, endpoint=False)
-    table = FingerprintTable(capacity=200_000)
+    table = FingerprintTable(capacity=200_000, few=few)
     fill(table, fps[:20_000])
     copies = []
     reader = threading.Thread(target=lambda: copies.extend(table.items() for _ in range(5)))

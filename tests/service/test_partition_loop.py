@@ -18,6 +18,8 @@ from xyro.frontier.scope import Scope
 from xyro.metadata import rows
 from xyro.metadata.snapshot import oldest_snapshot
 from xyro.plugins.publish.publish_messages import Publish
+from xyro.plugins.totals.total_messages import TellSums
+from xyro.refresh.other_sums import OtherSums
 from xyro.service.node import partition_loop
 from xyro.service.node.command_sender import SUBMIT_URLS, CommandSender, parts_of
 from xyro.service.node.data_dir import DataDir
@@ -27,7 +29,7 @@ from xyro.wire.bus import EncodingBus, LocalBus
 from xyro.wire.clock import ManualClock
 from xyro.wire.commands import HoldHost
 from xyro.wire.errors import MachineError
-from xyro.wire.messages import Ack, CashTransfer, Passing, Submit
+from xyro.wire.messages import Ack, CashTransfer, PageReport, Passing, Submit
 from xyro.wire.questions import DescribePages, FindPages
 from xyro.wire.urls import host_of, partition_of
 
@@ -62,7 +64,12 @@ class Rig:
                 await self.news.wait()
 
     def post(self, message):
+        """As the node does while its fetchers starve."""
         self.bus.post(topics.pages(0), message)
+        if isinstance(message, PageReport):
+            self.loop.expect()
+            if self.starving and self.loop.is_complete:
+                self.loop.hurry()
 
     async def orders(self, most=100):
         async with asyncio.timeout(60):
@@ -468,6 +475,48 @@ async def test_cash_of_another_partition_waits_while_the_node_reads(tmp_path):
         async with asyncio.timeout(60):
             assert await rig.bus.receive(topics.pages(1), 10) == [Ack(0, 1, 3)]
         assert rig.loop.turns == turns + 1
+
+
+async def test_a_group_waits_for_the_reports_of_its_own_that_are_being_read(tmp_path):
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=20.0), partitions=2)
+    host = next(host for host in range(200) if partition_of(host_of(url(host, 1)), 2) == 0)
+    async with rig.running():
+        await rig.sender.submit(Submit((url(host, 1), url(host, 2))))
+        first, second = await rig.orders()
+        turns = rig.loop.turns
+        rig.post(report(first, START))
+        await asyncio.sleep(0.1)
+        assert rig.loop.turns == turns
+        rig.post(report(second, START))
+        await rig.all_synced(2)
+        assert rig.loop.turns == turns + 1
+
+
+async def test_a_patient_command_makes_no_group_of_its_own_while_the_node_reads(tmp_path):
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.01), partitions=4)
+    heard = asyncio.Event()
+    rig.frontier.commands.handle(TellSums, lambda command: heard.set())
+    rig.starving = False
+    async with rig.running():
+        await asyncio.sleep(0.05)  # its first turn
+        turns = rig.loop.turns
+        rig.post(TellSums.pack(1, OtherSums()))
+        await asyncio.sleep(0.3)
+        assert rig.loop.turns == turns and not heard.is_set()
+        rig.starving = True
+        rig.loop.let_go()
+        async with asyncio.timeout(60):
+            await heard.wait()
+
+
+async def test_cash_that_came_in_at_the_end_stays_with_its_sender(tmp_path):
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=20.0), partitions=2)
+    page = next(url(host, 1) for host in range(200) if partition_of(host_of(url(host, 1)), 2) == 0)
+    async with rig.running():
+        await asyncio.sleep(0.05)  # its first turn
+        turns = rig.loop.turns
+        rig.post(CashTransfer(1, 0, 1, (Passing(page, 5),)))
+    assert rig.loop.turns == turns and not rig.bus.waiting(topics.pages(1)), "no Ack: it is sent again"
 
 
 async def test_a_partition_that_catches_up_has_applied_all_that_came_in(monkeypatch, tmp_path):
