@@ -105,11 +105,11 @@ class PartitionLoop:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writer-{frontier.partition.number}")
         self._slots = asyncio.Semaphore(GROUPS)
         self._writes: set[asyncio.Task[None]] = set()
-        self._hurry = asyncio.Event()
+        self._closes_at = -math.inf
+        """monotonic: when the group that is open is closed; in the past: none is open"""
+        self._closes_sooner = asyncio.Event()
         self._news = asyncio.Event()
         """something came that does not wait as cash of others does"""
-        self._closing: asyncio.Timeout | None = None
-        """while a group is kept open"""
         self._reports = 0
         """posted here, and in no commit group yet"""
         self._gate = asyncio.Lock()
@@ -217,15 +217,14 @@ class PartitionLoop:
 
     async def _window(self, seconds: float) -> None:
         """Let more come in for the same group, unless the rest of it waits already."""
-        self._hurry.clear()
+        self._closes_at = self.clock.monotonic() + seconds
         room = self.store.commit_reports - len(self._work.visits)
         if self.bus.waiting(self._topic) < room:
             with contextlib.suppress(TimeoutError):
-                try:
-                    async with asyncio.timeout(seconds) as self._closing:
-                        await self._hurry.wait()
-                finally:
-                    self._closing = None
+                while (left := self._closes_at - self.clock.monotonic()) > 0.0:
+                    self._closes_sooner.clear()
+                    async with asyncio.timeout(left):
+                        await self._closes_sooner.wait()
         if self.bus.waiting(self._topic):
             await self._receive()
 
@@ -236,15 +235,18 @@ class PartitionLoop:
 
     def hurry(self) -> None:
         """Commit what is there: the fetchers have nothing left to read, or a whole group waits."""
-        self._hurry.set()
+        self._close_at(-math.inf)
         self._news.set()
 
     def hasten(self) -> None:
         """Keep the group open for no longer than that of a lone partition: the fetchers have nothing left to read."""
-        if self._closing is not None and not self._closing.expired():
-            soon, end = asyncio.get_running_loop().time() + self.store.commit_seconds, self._closing.when()
-            if end is None or end > soon:
-                self._closing.reschedule(soon)
+        self._close_at(self.clock.monotonic() + self.store.commit_seconds)
+
+    def _close_at(self, moment: float) -> None:
+        """Close the group that is open, if one is, at this moment if not sooner."""
+        if moment < self._closes_at:
+            self._closes_at = moment
+            self._closes_sooner.set()
 
     def expect(self) -> None:
         """A report was posted here."""
