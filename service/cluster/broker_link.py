@@ -80,22 +80,20 @@ def without_tokens(urls: str) -> str:
 
 
 class BrokerLink:
-    """One connection. `open` makes it; who waits for a broker that is away opens with `wait`. Of one with a clock the
-    log says when the broker goes away, and when it is back."""
+    """One connection. `open` makes it; who waits for a broker that is away opens with `wait`."""
 
-    def __init__(self, client: Client, url: str, clock: Clock | None = None) -> None:
+    def __init__(self, client: Client, url: str) -> None:
         self.client = client
         self.url = without_tokens(url)
         self.dropped = 0
         """messages that were not handed to the broker, which was away or slow"""
-        self._clock = clock
+        self._clock: Clock | None = None
+        """of the log; None: it is not told"""
         self._lost_at: float | None = None
         """monotonic: since when the broker is away"""
 
     @classmethod
-    async def open(
-        cls, url: str, ca: Path | None = None, name: str = "xyro", wait: bool = False, clock: Clock | None = None
-    ) -> BrokerLink:
+    async def open(cls, url: str, ca: Path | None = None, name: str = "xyro", wait: bool = False) -> BrokerLink:
         """Connect. `wait`: for as long as it takes. InputError: the URL, or the file `ca`; MachineError: no broker."""
         try:
             from nats.aio.client import Client
@@ -104,7 +102,7 @@ class BrokerLink:
             raise InputError("--join needs the broker's client: pip install 'xyro[cluster]'") from None
         options: dict[str, Any] = {"tls": _tls(ca)} if urlsplit(check_url(url)).scheme == "tls" else {}
         client = Client()
-        link = cls(client, url, clock)
+        link = cls(client, url)
         try:
             await client.connect(
                 url.split(","),
@@ -126,6 +124,10 @@ class BrokerLink:
                 f"{without_tokens(url)}: no broker answers there ({error}); `xyro hub` starts one"
             ) from error
         return link
+
+    def log_losses(self, clock: Clock) -> None:
+        """Say in the log from now on when the broker goes away, and when it is back."""
+        self._clock = clock
 
     async def _note_loss(self) -> None:
         if self._clock is None or self._lost_at is not None or self.client.is_closed:  # the latter: by ourselves

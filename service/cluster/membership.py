@@ -238,7 +238,8 @@ class ClusterMembership:
     async def connect(self, guard: Guard) -> NodeNetwork:
         """Take part from now on."""
         assert self._placement is not None, "opened"
-        self._link = await BrokerLink.open(self.url, self.ca, f"xyro node {self.number}", wait=True, clock=self._clock)
+        self._link = await self._dial(f"xyro node {self.number}", wait=True)
+        self._link.log_losses(self._clock)
         servers = {*self.url.split(","), *(each.geturl() for each in self._link.client.servers)}
         for url in map(urlsplit, servers):
             for address in await _addresses(url.hostname or "", url.port or PORT):
