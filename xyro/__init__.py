@@ -50,7 +50,7 @@ An order's life:
 
 With --readers N the steps from resolver.py to hubs.py are taken by processes beside the pool's own: readers.py starts
 them (child_process.py) and asks them as the pool would ask a fetcher (page_fetcher.py), reader_child.py is such a
-process, and reader_frames.py is what they say to each other.
+process, and reader_frames.py is what they say to each other. process_memory.py tunes the memory of each.
 
 What always holds: no page is read before its origin's robots.txt, nor while that forbids it; at most one read per host
 at a time, and the next one no earlier than politeness says; nothing that a site does raises out of here or outlives its

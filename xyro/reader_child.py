@@ -12,7 +12,6 @@ after a parser crashed or hung, the node knows which page did it.
 from __future__ import annotations
 
 import asyncio
-import gc
 import mmap
 import os
 import socket
@@ -24,6 +23,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 import uvloop
 
+from xyro import process_memory
 from xyro import reader_frames as frames
 from xyro.answer import Answer
 from xyro.child_process import confine, ignore_signals
@@ -171,9 +171,7 @@ def main() -> None:
     ignore_signals()
     sock, mark = socket.socket(fileno=int(sys.argv[1])), mmap.mmap(int(sys.argv[2]), 8)
     confine()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 50, 50)
+    process_memory.tune()
     uvloop.run(_serve(sock, mark))
 
 

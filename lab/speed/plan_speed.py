@@ -23,6 +23,7 @@ from statistics import median
 
 import numpy as np
 
+from xyro import process_memory
 from xyro.configs.schema import RefreshSettings
 from xyro.frontier.bandwidth import DAY, LATEST, Bandwidth
 from xyro.frontier.due_queue import DueQueue, Pages
@@ -41,7 +42,6 @@ from xyro.refresh.policy import Policy, Reals, weight
 from xyro.refresh.population import Population
 from xyro.refresh.rate_belief import START, PageBelief
 from xyro.refresh.rate_sums import RateSums
-from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.ids import LocalPage, page_range
 
@@ -141,7 +141,7 @@ def _scans(planned: PlannedPages, orders: int, runs: int) -> bool:
 def _folders(partition: Partition, planned: PlannedPages, orders: int, runs: int) -> bool:
     """All pages filed by the date that P1's law gives them; those that are due now have their rows on disk."""
     due, filed, first = _filed(partition, planned, orders)
-    garbage.tune()
+    process_memory.tune()
 
     def asked() -> None:
         found: list[int] = []

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from xyro import process_memory
 from xyro.configs.schema import CrawlSettings, Settings
 from xyro.fetch_queue import FetchQueue
 from xyro.frontier.batch import MessageBatch
@@ -27,7 +28,6 @@ from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.lab.speed.measures import MIB, Memory, cpu_seconds, memory, say, slope, spread, thread_cpu
 from xyro.plugins import extensions
-from xyro.service.node import garbage
 from xyro.service.node.data_dir import DataDir
 from xyro.wire.clock import SystemClock
 from xyro.wire.messages import FetchOrder, Kind, Links, PageReport, Submit
@@ -165,7 +165,7 @@ def ram(urls: int, group: int, per_host: int) -> None:
     """Grow to `urls` known URLs; memory from the half on, rates at the end."""
     with tempfile.TemporaryDirectory(prefix="xyro-speed-") as directory:
         frontier = GrowingFrontier(Path(directory) / "data", MadeUpWeb(per_host), group)
-        garbage.tune()
+        process_memory.tune()
         _grow(frontier, urls // 2)
         half = memory(), frontier.pages_known
         points, cost = _grow(frontier, urls, watched=True)

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from xyro import process_memory
 from xyro.lab.child import environment
 from xyro.lab.speed import scale_looks
 from xyro.lab.speed.measures import MIB, cpu_seconds, memory, percentile, say
 from xyro.lab.speed.ram_speed import LINKS, MIX, GroupCost, GrowingFrontier
 from xyro.lab.speed.scale_web import ScaleWeb, settings_of
-from xyro.service.node import garbage
 from xyro.wire.clock import SystemClock
 
 GROUP = 50
@@ -96,7 +96,7 @@ def reopen(directory: Path, size: int) -> None:
 
 
 def _opened(directory: Path) -> tuple[GrowingFrontier, tuple[float, float]]:
-    garbage.tune()
+    process_memory.tune()
     clock, web = SystemClock(), ScaleWeb()
     cpu, wall = cpu_seconds(), clock.monotonic()
     frontier = GrowingFrontier(directory, web, GROUP, settings_of())

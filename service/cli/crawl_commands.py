@@ -57,9 +57,9 @@ def crawl(seeds: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
     from xyro.metadata.directories import announced
 
     click.get_current_context().with_resource(announced(directory))
-    from xyro.service.node import garbage
+    from xyro import process_memory
 
-    garbage.pause()
+    process_memory.pause()
     from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
     from xyro.service.node.life_cycle import Job, run
@@ -127,9 +127,9 @@ def serve(seeds: tuple[str, ...], **chosen: Any) -> None:
     from xyro.metadata.directories import announced
 
     click.get_current_context().with_resource(announced(directory))
-    from xyro.service.node import garbage
+    from xyro import process_memory
 
-    garbage.pause()
+    process_memory.pause()
     from xyro.plugins import PLUGINS
     from xyro.service.api.endpoints import ENDPOINTS
     from xyro.service.node.life_cycle import Job, run, sentence

@@ -38,7 +38,7 @@ A process's life:
     repair.py            a damaged directory made whole, and an account of what was lost
     status.py            `xyro status` of a running crawl      stopped.py         a crawl that does not run, to look at
     progress.py          what a person sees meanwhile      slicing.py         long work, some at a time
-    open_files.py        raises the limit of open files       garbage.py         Python's collector, tuned
+    open_files.py        raises the limit of open files
 
 What always holds: an effect leaves only after the commit group that caused it is on disk; what changes a partition is a
 message (wire/topics.py, wire/commands.py) or a hook that is registered with it; only node.py, joint_settling.py,

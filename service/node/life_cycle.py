@@ -27,9 +27,10 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from xyro import process_memory
 from xyro.configs.schema import Settings
 from xyro.guard import Guard
-from xyro.service.node import crawl_file, garbage, open_files, run_file
+from xyro.service.node import crawl_file, open_files, run_file
 from xyro.service.node.cluster_seam import Membership
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.endpoint import Endpoint, Interface
@@ -118,7 +119,7 @@ def run(job: Job) -> Ended:
             crawl_file.check(job.data, data.home.store)
         homes = [data.home] if job.membership is None else data.partitions
         crawl_file.remember(job.data, settings, *(partition.store for partition in homes))
-        garbage.tune()
+        process_memory.tune()
         return uvloop.run(_Life(job, seeds, signals, opened).run(data, guard))
 
 
