@@ -16,20 +16,20 @@ def exit_code(command: Callable[[], int]) -> int:
     try:
         return command()
     except InputError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"xyro: {error}\n")
         return 2
     except MachineError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"xyro: {error}\n")
         return 3
     except OSError as error:
-        sys.stderr.write(f"{error.filename or 'disk'}: {error.strerror or error}: free or mend the disk\n")
+        sys.stderr.write(f"xyro: {error.filename or 'disk'}: {error.strerror or error}: free or mend the disk\n")
         return 3
     except MemoryError as error:
-        sys.stderr.write(f"{error or 'not enough RAM'}: ask for less, or use a machine with more RAM\n")
+        sys.stderr.write(f"xyro: {error or 'not enough RAM'}: ask for less, or use a machine with more RAM\n")
         return 3
     except KeyboardInterrupt:
-        sys.stderr.write("stopped; the same command goes on from here\n")
+        sys.stderr.write("xyro: stopped; the same command goes on from here\n")
         return 130
     except ImportError as error:
-        sys.stderr.write(f"{error.name or error}: not installed; `pip install 'xyro[lab]'` brings it\n")
+        sys.stderr.write(f"xyro: {error.name or error}: not installed; `pip install 'xyro[lab]'` brings it\n")
         return 2

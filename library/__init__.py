@@ -1,7 +1,8 @@
 """The library: `import xyro` gives programs what the command `xyro` gives people (names: xyro/__init__.py).
 
     page_crawl.py     crawl(): a bounded crawl, each page as it is read
-    crawled_pages.py  them, for a program with an event loop, and for one without
+    crawled_pages.py  the crawl in its thread; its pages, for a program with an event loop, and for one without
+    page_feed.py      the way of a page from the crawl to the program
     crawl_directory.py   open(): a data directory, whether a process works on it or not
     link_arrays.py    its links as arrays of numpy or pyarrow
 

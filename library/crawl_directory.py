@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import threading
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from xyro.library.crawled_pages import wait_for_ends
+from xyro.metadata.directories import is_locked
 from xyro.plugins import extensions
 from xyro.plugins.changes.change_filter import change_filter
 from xyro.plugins.changes.change_stream import ChangeSource, read_all
@@ -16,7 +20,7 @@ from xyro.service.node.run_file import Remote
 from xyro.service.node.stopped import open_stopped
 from xyro.service.views.why import why
 from xyro.wire.clock import SystemClock
-from xyro.wire.errors import InputError
+from xyro.wire.errors import InputError, MachineError
 from xyro.wire.urls import canonical
 
 if TYPE_CHECKING:
@@ -29,6 +33,10 @@ if TYPE_CHECKING:
     from xyro.service.views.views import Views
 
 Row = dict[str, Any]
+LOCK = "p0000/store/OWNER"
+"""what a process that works on a directory has locked"""
+PATIENCE, TICK = 30.0, 0.05
+"""seconds that one which starts or ends is waited for; seconds between two looks"""
 TOP_ORDERS = ("importance", "read", "cash", "stale", "rising")
 
 
@@ -53,6 +61,7 @@ class CrawlDirectory:
             rows.close()
 
     async def __aenter__(self) -> CrawlDirectory:
+        await asyncio.to_thread(wait_for_ends, self.path)
         return self
 
     async def __aexit__(
@@ -63,10 +72,12 @@ class CrawlDirectory:
 
     def status(self) -> Row:
         """`xyro status`"""
-        if (remote := Remote.find(self.path)) is not None:
-            return dict(remote.get("/status"))
-        with open_stopped(self.path, extensions) as stopped:
-            return stopped.stopped_status(VIEW_EXTENSIONS, self._clock.time())
+
+        def local() -> Row:
+            with open_stopped(self.path, extensions) as stopped:
+                return stopped.stopped_status(VIEW_EXTENSIONS, self._clock.time())
+
+        return dict(self._answer("/status", local))
 
     def top(self, count: int = 20, by: str = "importance") -> list[Row]:
         """`xyro top`: by importance (of all pages, or of those "read"), cash, stale or rising. ValueError: another
@@ -116,7 +127,7 @@ class CrawlDirectory:
 
     def changes(self, since: str = "", where: str = "") -> Iterator[Row]:
         """`xyro changes`: behind a cursor, or from a time on."""
-        if (remote := Remote.find(self.path)) is not None:
+        if (remote := self._remote()) is not None:
             yield from remote.lines("/changes", since=since, where=where)
             return
         with self._views() as views:
@@ -128,16 +139,36 @@ class CrawlDirectory:
 
     def submit(self, *urls: str) -> Row:
         """`xyro submit`, to the process that works there. InputError: there is none."""
-        remote = Remote.find(self.path)
+        remote = self._remote()
         if remote is None:
             raise InputError(f"{self.path}: no process works on it; `xyro serve` does")
         return dict(remote.post("/submit", {"urls": list(urls), "priority": "ordered"}))
 
-    def _ask(self, path: str, local: Callable[[Views], Any], **query: object) -> Any:
-        if (remote := Remote.find(self.path)) is not None:
-            return remote.get(path, **query)
-        with self._views() as views:
-            return local(views)
+    def _remote(self) -> Remote | None:
+        """The process that works on the directory, this one among them; one that starts or ends is waited for."""
+        wait_for_ends(self.path)
+        for _ in range(round(PATIENCE / TICK)):
+            if (remote := Remote.find(self.path)) is not None or not is_locked(self.path / LOCK):
+                return remote
+            threading.Event().wait(TICK)
+        return None
+
+    def _ask(self, path: str, views: Callable[[Views], Any], **query: object) -> Any:
+        def local() -> Any:
+            with self._views() as found:
+                return views(found)
+
+        return self._answer(path, local, **query)
+
+    def _answer(self, path: str, local: Callable[[], Any], **query: object) -> Any:
+        """The answer of the process that works there; of `local`, where none does, or where it ends meanwhile."""
+        if (remote := self._remote()) is not None:
+            try:
+                return remote.get(path, **query)
+            except MachineError:
+                if self._remote() is not None:
+                    raise
+        return local()
 
     def _export(self, table: str) -> Iterator[Row]:
         """Rows that open the directory when the first is asked for, and let go behind the last, or when dropped."""
@@ -146,7 +177,7 @@ class CrawlDirectory:
         return rows
 
     def _rows(self, table: str) -> Generator[Row, None, None]:
-        if (remote := Remote.find(self.path)) is not None:
+        if (remote := self._remote()) is not None:
             yield from remote.lines(f"/export/{table}")
             return
         with self._views() as views:

@@ -143,6 +143,20 @@ def _sync_tree(top: Path) -> None:
             pass
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, and sync it. MachineError: the disk failed."""
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with fresh.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(path)
+        sync(path.parent)
+    except OSError as error:
+        raise MachineError(f"{path}: {error.strerror}: mend the disk") from error
+
+
 def sync(path: Path) -> None:
     """Sync a file or a directory to the disk."""
     handle = os.open(path, os.O_RDONLY)

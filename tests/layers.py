@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "plugins": (*NODE, *PLUGINS),
     "service.cluster": (*NODE, *PLUGINS, "plugins"),
     "service.api": FACE,
-    "library": FACE,
+    "library": (*FACE, "service.api"),
     "service.cli": (*FACE, "service.api"),
     "xyro.__main__": ("service.cli",),
     "lab": SERVICE,

@@ -68,7 +68,7 @@ VERSION = "0.1.0"
 NAMES = {
     "Answer": "xyro.answer.Answer",
     "Crawl": "xyro.library.crawl_directory.CrawlDirectory",
-    "CrawledPage": "xyro.library.page_crawl.CrawledPage",
+    "CrawledPage": "xyro.library.page_feed.CrawledPage",
     "FetchOrder": "xyro.wire.messages.FetchOrder",
     "Guard": "xyro.guard.Guard",
     "InputError": "xyro.wire.errors.InputError",

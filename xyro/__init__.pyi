@@ -3,8 +3,8 @@
 from xyro.answer import Answer as Answer
 from xyro.guard import Guard as Guard
 from xyro.library.crawl_directory import CrawlDirectory
-from xyro.library.page_crawl import CrawledPage as CrawledPage
 from xyro.library.page_crawl import crawl as crawl
+from xyro.library.page_feed import CrawledPage as CrawledPage
 from xyro.page_plug_ins import ParsedPage as ParsedPage
 from xyro.page_plug_ins import ReadPage as ReadPage
 from xyro.pool import Pool as Pool

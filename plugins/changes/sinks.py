@@ -175,8 +175,9 @@ class SinkDelivery:
                 await self._clock.sleep(TICK)
         finally:
             if not self._caught_up:
-                text = "it has not taken all changes at the end of this run: the next one goes on with them"
-                self._log(logging.WARNING, "sink-behind", text)
+                why = f" ({self.error})" if self.error else ""
+                text = f"it has not taken all changes at the end of this run{why}: the next one goes on with them"
+                self._log(logging.WARNING, "sink-behind", text, error=self.error or None)
 
     async def _finish(self) -> None:
         """Store the position behind a delivery under way, if it succeeds soon."""

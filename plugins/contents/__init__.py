@@ -13,7 +13,8 @@
     contents_report.py   what is kept, for `xyro status`
 
 A reading process writes the records (xyro/page_archive.py, warc_files.py) and the node indexes them
-(xyro/contents_index.py), all of it in a directory of its own, DATA/contents: the crawl's store knows nothing of it.
+(xyro/contents_index.py), all of it in a directory of its own, DATA/contents: the crawl's store knows nothing of it. The
+file `crawl-id` there names the crawl whose contents they are, `archive-id` the disk that they lie on.
 
 What always holds: a record that the index names is on disk; a record is on disk before the commit group of its read; a
 kill leaves at most one torn member, at the end of a file, and the next start cuts it off; a disk without room pauses

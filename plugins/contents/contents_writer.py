@@ -36,7 +36,7 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import FORBIDDEN
 from xyro.page_archive import PageContents
 from xyro.plugins.contents.page_standing import PageStanding, write_standings
-from xyro.plugins.contents.retention import Retention
+from xyro.plugins.contents.retention import Retention, free_room
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
 from xyro.warc_files import WarcFiles
@@ -135,7 +135,7 @@ class ContentsWriter:
             {"software": options.user_agent, "description": "what the crawl knew of pages as it read them"},
         ) if settings.keep.warc else None  # fmt: skip
         self._limit = settings.keep.bytes if self._first else 0
-        self._surplus = 0
+        self._surplus, self._swept = 0, False
         services.answered.append(self._answered)
         services.barriers.append(self._commit)
         services.closers.append(self._close)
@@ -152,7 +152,7 @@ class ContentsWriter:
                 await asyncio.to_thread(self._look)
             if self._notes.failure:
                 await asyncio.to_thread(self._commit)
-            if self._limit and number % SWEEP == 0:
+            if self._limit and (number % SWEEP == 0 or self._failure):
                 await asyncio.to_thread(self._sweep)
 
     def _look(self) -> None:
@@ -190,19 +190,32 @@ class ContentsWriter:
             _log.warning("contents: %s: the next start finishes files that are left", self._words(error))
 
     def _sweep(self) -> None:
-        try:
-            index = open_index(self._directory, write=True)
-            with contextlib.closing(Retention(self._directory, index, self._limit)) as retention:
-                gone = retention.sweep(self._clock.time())
-                surplus = max(0, retention.size() - self._limit)
-        except (OSError, sqlite3.Error, MachineError) as error:
-            _log.error("contents: %s: nothing could be dropped: %s", self._directory, error)
-            return
+        freed = 0
+        while True:
+            try:
+                gone, surplus = self._drop(forget=freed > 0 or not self._swept)
+                break
+            except (OSError, sqlite3.Error, MachineError) as error:
+                if not (more := free_room(self._directory, self._limit)):
+                    _log.error("contents: %s: nothing could be dropped: %s", self._directory, error)
+                    return
+                freed += more
+        self._swept = True
+        gone += freed
         if gone:
             _log.info("contents: %s of what matters least dropped: [keep] bytes", sized(gone))
         if surplus and not self._surplus:
             _log.warning("contents: %s more than [keep] bytes, in files being written and the index", sized(surplus))
         self._surplus = surplus
+
+    def _drop(self, *, forget: bool) -> tuple[int, int]:
+        """(bytes that went, bytes that are still too much). forget: files may be gone that the index names."""
+        index = open_index(self._directory, write=True)
+        with contextlib.closing(Retention(self._directory, index, self._limit)) as retention:
+            if forget:
+                retention.forget_missing()
+            gone = retention.sweep(self._clock.time())
+            return gone, max(0, retention.size() - self._limit)
 
     # On the event loop
 

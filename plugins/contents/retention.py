@@ -7,6 +7,9 @@ whole, once they are closed, the one of least worth a byte first, with their ind
 whose file went leave both indexes with it: replay would find nothing behind them. The page's next read brings it whole
 (xyro/page_archive.py), and is kept so.
 
+Where a full disk has no room for the index's log, it cannot say what matters least: the oldest closed files go first,
+until it can, and it forgets them.
+
 All that lies in the directory counts: WARC files, their indexes, and index.sqlite with its log (index.sqlite-wal), but
 for pages of it that are free. Those are given back to the disk, or, in the index of an older Xyro, used again.
 """
@@ -30,6 +33,8 @@ SLACK = 0.95
 CAUTION = 0.5
 """share of a large surplus that goes before the rest is measured again: what goes is more than its own bytes, by what
 the index says of it"""
+ROOM = 1 << 18
+"""bytes that a full disk has to have for the index's log"""
 BATCH = 200
 """texts dropped in one transaction: commit groups wait meanwhile"""
 STEP = 1_000
@@ -136,22 +141,28 @@ class Retention:
         ]
         for file, worth in self._index.execute(_FILES, (now,)):
             path = self._directory / file
-            if path.exists() and not self._part(path).exists():
+            if path.exists() and not _part(path).exists():
                 found.append(Candidate(worth, path.stat().st_size, file=file))
         return iter(sorted(found, key=lambda candidate: candidate.worth))
 
-    def _part(self, path: Path) -> Path:
-        return path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj.part")
+    def forget_missing(self) -> None:
+        """Drop what the index says of files that are not there: `free_room` took them, or somebody did."""
+        for (file,) in self._index.execute("SELECT DISTINCT file FROM records").fetchall():
+            if not (self._directory / file).exists():
+                self._forget(file)
 
     def _drop_file(self, file: str) -> None:
         """The index first: it never names what is gone."""
+        self._forget(file)
+        _unlink(self._directory / file)
+
+    def _forget(self, file: str) -> None:
         (count,) = self._index.execute("SELECT count(*) FROM records WHERE file = ?", (file,)).fetchone()
         with self._transaction():
             pages = self._index.execute("SELECT DISTINCT page FROM records WHERE file = ? AND NOT revisit", (file,))
             bereft = [page for (page,) in pages]
             self._index.execute("DELETE FROM records WHERE file = ?", (file,))
             self._count(count + self._drop_revisits(bereft))
-        self._unlink(self._directory / file)
 
     def _drop_revisits(self, pages: Sequence[PageId]) -> int:
         """Drop revisits of these pages that refer to no answer which is left; how many."""
@@ -176,13 +187,8 @@ class Retention:
         files = {file for (file,) in self._index.execute("SELECT DISTINCT file FROM records")}
         oldest = min(((self._directory / file).stat().st_mtime for file in files), default=math.inf)
         for path in self._directory.glob("*.warc.gz"):
-            if path.name not in files and not self._part(path).exists() and path.stat().st_mtime < oldest:
-                self._unlink(path)
-
-    def _unlink(self, path: Path) -> None:
-        for end in (".cdxj", ".cdxj.gone"):
-            path.with_name(path.name.removesuffix(".warc.gz") + end).unlink(missing_ok=True)
-        path.unlink(missing_ok=True)
+            if path.name not in files and not _part(path).exists() and path.stat().st_mtime < oldest:
+                _unlink(path)
 
     def _count(self, number: int) -> None:
         self._index.execute("UPDATE totals SET value = value + ? WHERE name = 'dropped'", (number,))
@@ -196,6 +202,28 @@ class Retention:
             self._index.execute("ROLLBACK")
             raise
         self._index.execute("COMMIT")
+
+
+def free_room(directory: Path, limit: int) -> int:
+    """While more than `limit` bytes are kept, delete the oldest closed files, up to ROOM; how many bytes went."""
+    kept, gone = sum(_size(path) for path in directory.iterdir() if not path.name.startswith(f"{NAME}-")), 0
+    closed = (path for path in directory.glob("*.warc.gz") if not _part(path).exists())
+    for path in sorted(closed, key=lambda path: path.stat().st_mtime):
+        if gone >= ROOM or kept - gone <= limit:
+            break
+        gone += _size(path)
+        _unlink(path)
+    return gone
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj.part")
+
+
+def _unlink(path: Path) -> None:
+    for end in (".cdxj", ".cdxj.gone"):
+        path.with_name(path.name.removesuffix(".warc.gz") + end).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:

@@ -70,6 +70,8 @@ class Job(Struct, frozen=True):
     plugins: PluginSet = NO_PLUGINS
     membership: Membership | None = None
     """its part in a cluster; None: the crawl is this process's alone"""
+    stopping: Stopping | None = None
+    """who stops it inside a program, whose signals, terminal, umask and garbage are its own; None: signals do"""
 
 
 class Ended(Struct):
@@ -107,10 +109,12 @@ def run(job: Job) -> Ended:
             f"{job.data}: in use by process {remote.pid}; `xyro submit URL --data {job.data}` hands it URLs, "
             f"`xyro status --data {job.data}` shows what it does, `xyro stop --data {job.data}` ends it"
         )
-    open_files.make_room(settings, job.partitions or settings.crawl.partitions)
-    os.umask(0o077)
     with contextlib.ExitStack() as stack:
-        signals = stack.enter_context(_Signals(job.again is not None and not _has_terminal()).installed())
+        stopping = job.stopping
+        if stopping is None:
+            open_files.make_room(settings, job.partitions or settings.crawl.partitions)
+            os.umask(0o077)
+            stopping = stack.enter_context(_Signals(job.again is not None and not _has_terminal()).installed())
         opened = [(endpoint, stack.enter_context(socket)) for endpoint, socket in _listen(job)]
         data = _open(job, make=bool(seeds) or job.bounds.forever)
         stack.callback(data.close)
@@ -119,8 +123,9 @@ def run(job: Job) -> Ended:
             crawl_file.check(job.data, data.home.store)
         homes = [data.home] if job.membership is None else data.partitions
         crawl_file.remember(job.data, settings, *(partition.store for partition in homes))
-        process_memory.tune()
-        return uvloop.run(_Life(job, seeds, signals, opened).run(data, guard))
+        if job.stopping is None:
+            process_memory.tune()
+        return uvloop.run(_Life(job, seeds, stopping, opened).run(data, guard))
 
 
 def _listen(job: Job) -> Iterator[tuple[Endpoint, socket.socket]]:
@@ -149,25 +154,25 @@ class _Life:
     """One run."""
 
     def __init__(
-        self, job: Job, seeds: list[str], signals: _Signals, opened: Sequence[tuple[Endpoint, socket.socket]]
+        self, job: Job, seeds: list[str], stopping: Stopping, opened: Sequence[tuple[Endpoint, socket.socket]]
     ) -> None:
         self.job = job
         self.seeds = seeds
-        self.signals = signals
+        self.stopping = stopping
         self.opened = opened
         self.stop = asyncio.Event()
 
     async def run(self, data: DataDir, guard: Guard) -> Ended:
         """From start to stop, whatever happens in between."""
         loop = asyncio.get_running_loop()
-        self.signals.attach(loop, self._stopped)
+        self.stopping.attach(loop, self._stopped)
         for _, listening in self.opened:
             guard.deny(*listening.getsockname()[:2])
         membership = self.job.membership
         network = None if membership is None else await membership.connect(guard)
         node = Node(data, self.job.settings, guard, self.job.bounds, plugins=self.job.plugins, network=network)
-        if self.job.again is not None:
-            self.signals.attach_again(loop, partial(reload, node, self.job.again))
+        if self.job.again is not None and isinstance(self.stopping, _Signals):
+            self.stopping.attach_again(loop, partial(reload, node, self.job.again))
         token, interfaces = secrets.token_urlsafe(24), list[Interface]()
         ended = Ended()
         reason = "failed"
@@ -231,7 +236,7 @@ class _Life:
 
     async def _serve(self, node: Node) -> str:
         """Until the crawl ends or somebody stops it; the reason."""
-        shown = asyncio.create_task(show(node))
+        shown = asyncio.create_task(show(node, live=self.job.stopping is None))
         offered = asyncio.create_task(offer(node)) if self.job.bounds.forever else None
         ended = asyncio.create_task(node.finished())
         stopped = asyncio.create_task(self.stop.wait())
@@ -252,7 +257,7 @@ class _Life:
             await asyncio.gather(shown, ended, stopped, return_exceptions=True)
 
     def _stopped(self) -> None:
-        if not self.stop.is_set():
+        if not self.stop.is_set() and self.job.stopping is None:
             text = "stopping: reads under way are finished and committed; a second signal stops at once"
             _log.warning("%s", text, extra={LOG_FIELDS: {"event": "stopping"}})
         self.stop.set()
@@ -274,7 +279,28 @@ async def _gathered(endings: Sequence[Callable[[], Awaitable[None]]]) -> None:
     await asyncio.gather(*(ending() for ending in endings))
 
 
-class _Signals:
+class Stopping:
+    """Asks a crawl for an orderly stop, from any thread, also before it runs or after it has ended."""
+
+    _asked = False
+    _tell: tuple[asyncio.AbstractEventLoop, Callable[[], None]] | None = None
+
+    def attach(self, loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> None:
+        """From now on `tell` is called, on the loop."""
+        self._tell = loop, tell
+        if self._asked:
+            tell()
+
+    def ask(self) -> None:
+        """Stop; again: nothing more. It takes no lock, so that it may be called whenever garbage is collected."""
+        self._asked = True
+        if self._tell is not None:
+            loop, tell = self._tell
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(tell)
+
+
+class _Signals(Stopping):
     """The first signal asks for an orderly stop, also one that comes during start; the second ends the process.
 
     By handlers of `signal`, not of the loop: those would wait for the loop's turn, and a second signal must not.
@@ -283,8 +309,6 @@ class _Signals:
     def __init__(self, again: bool = False) -> None:
         """again: SIGHUP asks for the settings to be read again instead."""
         self.again = again
-        self._count = 0
-        self._tell: tuple[asyncio.AbstractEventLoop, Any] | None = None
         self._reload: tuple[asyncio.AbstractEventLoop, Any] | None = None
 
     @contextlib.contextmanager
@@ -300,12 +324,6 @@ class _Signals:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def attach(self, loop: asyncio.AbstractEventLoop, tell: Any) -> None:
-        """From now on `tell` is called, on the loop."""
-        self._tell = loop, tell
-        if self._count:
-            tell()
-
     def attach_again(self, loop: asyncio.AbstractEventLoop, reload: Any) -> None:
         """From now on SIGHUP calls `reload`, on the loop; one that came before found the settings fresh anyway."""
         self._reload = loop, reload
@@ -316,14 +334,11 @@ class _Signals:
                 loop, reload = self._reload
                 loop.call_soon_threadsafe(reload)
             return
-        self._count += 1
-        if self._count > 1:
+        if self._asked:
             if sys.stderr.isatty():
                 os.write(2, SHOW_CURSOR.encode())  # the live line may have hidden it
             os._exit(128 + number)
-        if self._tell is not None:
-            loop, tell = self._tell
-            loop.call_soon_threadsafe(tell)
+        self.ask()
 
 
 def _has_terminal() -> bool:

@@ -117,9 +117,9 @@ async def offer(node: Node) -> None:
         return
 
 
-async def show(node: Node) -> None:
+async def show(node: Node, *, live: bool) -> None:
     """Until cancelled. A log of JSON has no live line: each of its lines is an object."""
-    if sys.stderr.isatty() and node.settings.log.format == "text" and os.environ.get("TERM", "dumb") != "dumb":
+    if live and sys.stderr.isatty() and node.settings.log.format == "text" and os.environ.get("TERM", "dumb") != "dumb":
         await _live(node)
     pace = LogPace()
     while True:

@@ -132,3 +132,9 @@ def test_plan_replays_what_the_crawl_has_seen(tmp_path):
     )
     refused = xyro("plan", "--replay", "--target", "0.9", "--data", tmp_path / "d")
     assert refused.returncode == 2 and "--target" in refused.stderr
+
+
+def test_plan_replay_of_a_crawl_that_read_nothing_is_refused_as_commands_refuse(tmp_path):
+    xyro("crawl", "http://127.0.0.1:9/", "--only-net", "127.0.0.0/8", "--max-seconds", "2", "--data", tmp_path / "d")
+    refused = xyro("plan", "--replay", "--data", tmp_path / "d")
+    assert refused.returncode == 2 and refused.stderr.startswith("xyro: nothing to replay")

@@ -179,7 +179,11 @@ def replayed(wayback: Path, folder: Path, captures: Sequence[tuple[str, str]]) -
     server = subprocess.Popen([str(wayback), "-p", str(REPLAY), "-b", "127.0.0.1"], **quiet)
     try:
         until(lambda: _listens(REPLAY))
-        return sum(sent(f"http://127.0.0.1:{REPLAY}/x/{moment}id_/{url}") == sent(url) for moment, url in captures)
+        same = [sent(f"http://127.0.0.1:{REPLAY}/x/{moment}id_/{url}") == sent(url) for moment, url in captures]
+        for (moment, url), is_same in zip(captures, same, strict=True):
+            if not is_same:
+                print(f"replayed otherwise than it is sent: {moment} {url}", flush=True)
+        return sum(same)
     finally:
         server.terminate()
         server.wait()

@@ -105,6 +105,35 @@ def test_a_crawl_that_waits_for_room_is_told_by_status(tmp_path, disk):
         until(lambda: (status := said("status", "--data", data))["contents"]["paused"] == "" and status["reads"] > 10)
 
 
+def test_a_bound_below_what_fills_the_disk_gives_it_room(tmp_path, disk):
+    """The index has no room to say what matters least; nor has it to forget what goes."""
+    subprocess.run(["mount", "-o", "remount,size=16m", str(disk)], check=True)
+    data, keep = tmp_path / "data", {"XYRO_KEEP__DIRECTORY": str(disk), "XYRO_KEEP__FILE_BYTES": "64 KiB"}
+    with running(pages=900, hosts=4, seed=3, rate_median=0.0) as web:
+        done = process("crawl", web.entry, *LOOPBACK, "--data", data, "--warc", **keep)
+        assert done.returncode == 0, done.stderr
+        before = kept(disk)
+        fill(disk)
+        log = tmp_path / "log"
+        bound = {**keep, "XYRO_KEEP__BYTES": str(before // 2)}
+        with (
+            log.open("w") as errors,
+            started("serve", web.entry, *LOOPBACK, data=data, environment=bound, stderr=errors),
+        ):
+            until(lambda: "of what matters least dropped" in log.read_text(), 40.0)
+            until(lambda: said("status", "--data", data)["contents"]["paused"] == "", 40.0)
+    assert kept(disk) <= before // 2
+    with contextlib.closing(open_index(disk)) as index:
+        names = {name for (name,) in index.execute("SELECT DISTINCT file FROM records")}
+    assert names and all((disk / name).exists() for name in names), "the index names nothing that is gone"
+    assert_sound(sorted(disk.glob("*.warc.gz")))
+
+
+def kept(disk: Path) -> int:
+    """Bytes of contents on the disk."""
+    return sum(path.stat().st_size for path in disk.iterdir() if path.name != "fill" and not path.name.endswith("shm"))
+
+
 def test_a_change_that_had_no_room_is_read_whole_again(tmp_path, disk):
     """With its validators the page would answer 304, which said that the text before the change is its last."""
     data, settings = tmp_path / "data", tmp_path / "keep.toml"

@@ -125,6 +125,7 @@ def test_the_first_view_names_each_incident(tmp_path):
                 await tab.until(f"{kinds}.includes('{kind}')", 60.0)
             await tab.picture(Path(os.environ.get("XYRO_TEST_PICTURES", tmp_path)) / "incidents.png")
             assert tab.console == []
+            assert await tab.value("document.documentElement.scrollWidth") == 1200, "what failed is told in its frame"
             return await tab.value("document.querySelector('#limit').innerText")
 
     wanted = ["blocked", "sink", "certificate", "name-server", "reader", "trap", "bandwidth"]

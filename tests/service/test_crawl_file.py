@@ -141,7 +141,7 @@ def test_a_kill_at_any_step_leaves_a_file_that_is_known(tmp_path, monkeypatch):
         return step
 
     monkeypatch.setattr(store, "write", counted(store.write))
-    monkeypatch.setattr(crawl_file, "_write", counted(crawl_file._write))
+    monkeypatch.setattr(crawl_file, "write_file", counted(crawl_file.write_file))
     seen = []
     for wanted in (OPEN, CONFINED):
         for allowed in range(4):

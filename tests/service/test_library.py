@@ -98,6 +98,86 @@ async def test_a_loop_that_is_left_without_a_word_holds_up_the_next_crawl_no_lon
         assert rest and {row["url"] for row in crawl.pages() if row["state"] == "read"} >= site.expected().keys()
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("opens", ["with", "async with", "bare"])
+async def test_the_line_below_a_loop_that_was_left_opens_the_directory(site, tmp_path, named, opens):
+    pages = xyro.crawl(site.entry, data=tmp_path / "d", **{**LOCAL, "delay": 0.05}) if named else None
+    async for _ in pages or xyro.crawl(site.entry, data=tmp_path / "d", **{**LOCAL, "delay": 0.05}):
+        break
+    if opens == "bare":
+        status = xyro.open(tmp_path / "d").status()
+    elif opens == "with":
+        with xyro.open(tmp_path / "d") as crawl:
+            status = crawl.status()
+    else:
+        async with xyro.open(tmp_path / "d") as crawl:
+            status = crawl.status()
+    assert status["reads"] >= 1 and not status["running"]
+    assert json.loads(command("audit", "--json", "--data", tmp_path / "d").stdout)["ok"]
+
+
+async def test_a_loop_that_is_cancelled_has_ended_its_crawl(site, tmp_path):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1.0):
+            async for _ in xyro.crawl(site.entry, data=tmp_path / "d", **{**LOCAL, "delay": 0.1}):
+                pass
+    assert {thread.name for thread in threading.enumerate()}.isdisjoint({"xyro.crawl"})
+    assert json.loads(command("audit", "--json", "--data", tmp_path / "d").stdout)["ok"]
+
+
+async def test_a_crawl_is_asked_while_its_loop_goes_on(site, tmp_path):
+    """From inside the loop, by the command, and by a second loop, which is refused."""
+    seen = []
+    pages = xyro.crawl(site.entry, data=tmp_path / "d", **{**LOCAL, "delay": 0.2})
+    async for page in pages:
+        with xyro.open(tmp_path / "d") as crawl:
+            seen.append(crawl.status()["running"])
+            assert crawl.why(page.url)["because"] and list(crawl.pages())
+            assert crawl.submit(f"{site.entry}?asked")["accepted"] == 1
+        told = await asyncio.to_thread(command, "status", "--json", "--data", tmp_path / "d")
+        assert json.loads(told.stdout)["running"]
+        with pytest.raises(xyro.InputError, match="another loop of this program crawls there"):
+            await anext(aiter(pages))
+        break
+    assert seen == [True]
+
+
+def test_a_crawl_that_is_left_as_a_program_ends_has_ended_in_order(site, tmp_path):
+    """The last line of a coroutine leaves one loop; of two others the pages are held to the end."""
+    program = f"""
+import asyncio, xyro
+OPTIONS = {{**{LOCAL!r}, "delay": 0.05, "warc": True}}
+async def main():
+    async for _ in xyro.crawl("{site.entry}", data="a", **OPTIONS):
+        break
+asyncio.run(main())
+held = iter(xyro.crawl("{site.entry}", data="b", **OPTIONS))
+next(held)
+pages = aiter(xyro.crawl("{site.entry}", data="c", **OPTIONS))
+asyncio.run(asyncio.wait_for(anext(pages), 30))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    for name in "abc":
+        assert not list((tmp_path / name / "contents").glob("*.part")), "stopped in order: its files are closed"
+        assert json.loads(command("audit", "--json", "--data", tmp_path / name).stdout)["ok"]
+
+
+async def test_each_loop_over_the_same_pages_resumes_the_crawl(site, tmp_path):
+    pages = xyro.crawl(site.entry, data=tmp_path / "d", max_pages=10, **LOCAL)
+    first, second = [page.url async for page in pages], [page.url async for page in pages]
+    assert len(first) == len(second) == 10 and set(first).isdisjoint(second)
+
+
+def test_what_is_left_for_sinks_is_delivered_before_a_crawl_ends(site, tmp_path):
+    (tmp_path / "s.toml").write_text(f'[[sinks]]\nname = "f"\npath = "{tmp_path}/out"\nwait = 3.0\n')
+    good = list(xyro.crawl(site.entry, data=tmp_path / "d", config=tmp_path / "s.toml", **LOCAL))
+    lines = [line for file in (tmp_path / "out").iterdir() for line in file.read_text().splitlines()]
+    assert len(lines) == sum(not page.error for page in good) > 20
+
+
 def test_a_script_without_an_event_loop_gets_the_same_pages(site, tmp_path):
     pages = list(xyro.crawl(site.entry, data=tmp_path / "d", **LOCAL))
     assert {page.url for page in pages if not page.error} == site.expected().keys()
@@ -180,7 +260,7 @@ for count, page in enumerate(xyro.crawl("{site.entry}", data="d", refresh=True, 
 
 
 async def test_a_slow_program_slows_the_crawl_down(tmp_path, monkeypatch):
-    monkeypatch.setattr("xyro.library.page_crawl.UNTAKEN", 4)
+    monkeypatch.setattr("xyro.library.page_feed.UNTAKEN", 4)
     with ChangingSite(1, 60, 1).serving() as site:
         count = 0
         async for _ in xyro.crawl(site.entry, data=tmp_path / "d", **LOCAL):
@@ -200,7 +280,7 @@ async def test_bad_input_is_refused_and_changes_nothing(tmp_path):
     for seeds, options, wrong in (
         (["http://a.example/"], {}, "contact"),
         (["nonsense"], LOCAL, "nonsense"),
-        ([], LOCAL, "no such data directory"),
+        ([], LOCAL, "nothing to resume there"),
         (["http://127.0.0.1/"], {**LOCAL, "fetch__nothing": 1}, "nothing"),
     ):
         with pytest.raises(xyro.InputError, match=wrong):
