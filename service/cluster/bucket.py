@@ -6,14 +6,13 @@ step each, done or not done.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from xyro.metadata.directories import sync
+from xyro.metadata.directories import write_file
 from xyro.service.cluster.broker_link import BrokerLink
 from xyro.service.node.data_dir import NODE_FILE
 from xyro.wire.errors import InputError, MachineError
@@ -187,17 +186,3 @@ def epoch_of(partition: Path) -> int:
 def set_epoch(partition: Path, epoch: int) -> None:
     """Let a partition's directory carry an epoch, durably."""
     write_file(partition / EPOCH, b"%d\n" % epoch)
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all, and sync it. MachineError: the disk failed."""
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        with fresh.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.rename(path)
-        sync(path.parent)
-    except OSError as error:
-        raise MachineError(f"{path}: {error.strerror}: mend the disk") from error

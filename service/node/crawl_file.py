@@ -12,7 +12,6 @@ that gives no options forget --only-net and the scope. Such a file stops the sta
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ import msgspec
 
 from xyro.configs.schema import Settings
 from xyro.metadata import rows
-from xyro.metadata.directories import sync
+from xyro.metadata.directories import write_file
 from xyro.metadata.store import KeyValue
-from xyro.wire.errors import InputError, MachineError
+from xyro.wire.errors import InputError
 
 NAME = "crawl.toml"
 _KEY = rows.META.key("crawl.toml")
@@ -107,7 +106,7 @@ def check(directory: Path, store: KeyValue) -> None:
     if not texts or (path.is_file() and path.read_text(encoding="utf-8", errors="replace") in texts):
         return
     fresh = directory / f"{NAME}.stored"
-    _write(fresh, texts[-1])
+    write_file(fresh, texts[-1].encode())
     fault = "is not as xyro wrote it" if path.exists() else "is missing"
     raise InputError(
         f"{path}: {fault}, and it decides whom this crawl contacts: `mv {fresh} {path}` brings it back; "
@@ -125,7 +124,7 @@ def remember(directory: Path, settings: Settings, *stores: KeyValue) -> None:
     for store in others:
         _put(store, [*now, text])
     if now != [text]:
-        _write(path, text)
+        write_file(path, text.encode())
     for store in others:
         _put(store, [text])
 
@@ -144,20 +143,6 @@ def _put(store: KeyValue, texts: list[str]) -> None:
     batch = store.batch()
     batch.put(_KEY, msgpack.packb(texts))
     store.write(batch)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all, and sync it."""
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        with fresh.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.rename(path)
-        sync(path.parent)
-    except OSError as error:
-        raise MachineError(f"{path}: {error.strerror}: mend the disk") from error
 
 
 def _toml(settings: Settings) -> str:
