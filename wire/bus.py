@@ -130,6 +130,11 @@ class LocalBus:
         queue = self._topics.get(topic)
         return len(queue.messages) if queue else 0
 
+    def clear(self, topic: str) -> list[Message]:
+        """Take all messages of `topic` at once; nobody is to receive them here any more."""
+        queue = self._topics.get(topic)
+        return queue.take(len(queue.messages)) if queue else []
+
     async def close(self) -> None:
         self._closed = True
         for queue in self._topics.values():

@@ -28,6 +28,7 @@ from xyro.connector import ConnectedProtocol, Connector, TlsPlace
 from xyro.exchange import (
     BUFFER,
     DEFAULT_LIMITS,
+    MONOTONIC,
     ClientLimits,
     ConnectionWatch,
     Exchange,
@@ -374,14 +375,16 @@ class AiohttpClient:
         patience: Callable[[str], float] = lambda host: 1.0,
         tape_of: Callable[[], Tape] | None = None,
         proxy_of: ProxyOf | None = None,
+        monotonic: Callable[[], float] = MONOTONIC,
     ) -> None:
         """reads: False where it only posts, and says nothing of the pages it would accept. patience: share of the
         deadlines that a host (host[:port]) is allowed now. tape_of: what records an answer, None where it is not kept.
+        monotonic: the clock by which `ended` is told.
         """
         self.guard = guard
         self.resolver = resolver
         self.limits = limits
-        self.watch = ConnectionWatch(limits, patience, tape_of)
+        self.watch = ConnectionWatch(limits, patience, tape_of, monotonic)
         self._connector = _AiohttpConnector(
             self.watch,
             Connector(guard, resolver, tls, proxy_of, limits.connect),

@@ -55,7 +55,7 @@ class ClientLimits(Struct, frozen=True):
 
 
 DEFAULT_LIMITS = ClientLimits()
-_MONOTONIC = SystemClock().monotonic
+MONOTONIC = SystemClock().monotonic
 """the loop's own time stands still while it works"""
 ORIGINS = 16_384
 """whose servers are known to close idle connections, and when: those heard of last"""
@@ -227,9 +227,12 @@ class ConnectionWatch:
         limits: ClientLimits,
         patience: Callable[[str], float],
         tape_of: Callable[[], Tape] | None = None,
+        monotonic: Callable[[], float] = MONOTONIC,
     ) -> None:
+        """monotonic: the clock of whoever keeps the delays of hosts, in which `Exchange.ended` is told."""
         self.limits = limits
         self.tape_of = tape_of
+        self._monotonic = monotonic
         self._patience = patience
         shortest = min(limits.first_byte, limits.headers, limits.total, limits.slow_window)
         self._tick = min(max(shortest / 8, 0.005), 1.0)
@@ -244,7 +247,7 @@ class ConnectionWatch:
 
     def remove(self, exchange: Exchange) -> None:
         """It is over."""
-        exchange.ended = exchange.ended or _MONOTONIC()
+        exchange.ended = exchange.ended or self._monotonic()
         self._exchanges.discard(exchange)
 
     def close(self) -> None:

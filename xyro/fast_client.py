@@ -19,7 +19,16 @@ from typing import NamedTuple, cast
 from httptools import HttpParserError, HttpParserInvalidStatusError, HttpResponseParser
 
 from xyro.connector import ConnectedProtocol, Connector, TlsPlace
-from xyro.exchange import BUFFER, DEFAULT_LIMITS, ClientLimits, ConnectionWatch, FastReply, IdleConnections, keep_alive
+from xyro.exchange import (
+    BUFFER,
+    DEFAULT_LIMITS,
+    MONOTONIC,
+    ClientLimits,
+    ConnectionWatch,
+    FastReply,
+    IdleConnections,
+    keep_alive,
+)
 from xyro.guard import Guard, GuardRules, split_authority
 from xyro.headers import READ_HEADERS, one_length
 from xyro.page_client import connect_failure, request_headers
@@ -307,12 +316,13 @@ class FastClient:
         patience: Callable[[str], float] = lambda host: 1.0,
         tape_of: Callable[[], Tape] | None = None,
         proxy_of: ProxyOf | None = None,
+        monotonic: Callable[[], float] = MONOTONIC,
     ) -> None:
         self.guard = guard
         self.resolver = resolver
         self.limits = limits
         self.loop = asyncio.get_running_loop()
-        self.watch = ConnectionWatch(limits, patience)
+        self.watch = ConnectionWatch(limits, patience, monotonic=monotonic)
         self._tape_of = tape_of
         self.connector = Connector(guard, resolver, tls, proxy_of, limits.connect)
         every = request_headers(user_agent, contact)

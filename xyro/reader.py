@@ -129,6 +129,7 @@ def fetcher_of(
         proxy_of=sites.proxy if sites.on else None,
         patience=patience,
         tape_of=archive.tape_of if archive is not None else None,
+        monotonic=clock.monotonic,
     )
     return Fetcher(
         client,

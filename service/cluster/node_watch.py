@@ -194,7 +194,7 @@ class NodeWatch:
             self._bus.shut.add(partition)
             return
         opened = await asyncio.to_thread(open_partition, folder)
-        await self._node.admit(opened)
+        await self._node.admit(opened, self._bus.placement.restored.get(str(partition)) == epoch)
         self._retell()
         _log.info("partition %d: opened here, epoch %d", partition, epoch)
 

@@ -111,6 +111,8 @@ class ClusterBus:
         """senders of messages that could not be decoded"""
         self.courier = Courier(node, clock.time())
         self.turns = AddressTurns(link, placement, node, clock)
+        self.commanded: list[Callable[[int], None]] = []
+        """told of each partition here for which a command or URLs came from another node"""
         self.outdated = asyncio.Event()
         """set when a message shows that the placement is no longer that of `placement`"""
         self.link = link
@@ -188,9 +190,13 @@ class ClusterBus:
         self.turns.opened(partition)
 
     def closed(self, partition: int) -> None:
-        """It takes none any more."""
+        """It takes none any more; what was posted here since its last commit group goes to where it is opened next."""
         self.open.pop(partition, None)
         self.turns.closed(partition)
+        topic = topics.pages(partition)
+        for message in self._local.clear(topic):
+            if isinstance(message, Command | Submit):  # cash is sent again from its outbox
+                self.post(topic, message)
 
     def post_from(self, partition: int, topic: str, message: Message) -> None:
         """Post a message of a partition, or of the node itself (FROM_NODE)."""
@@ -305,6 +311,9 @@ class ClusterBus:
             self._local.post(entry.topic, message)
         except MachineError:  # closed meanwhile
             self.counts.astray += 1
+        if isinstance(message, Command | Submit):
+            for tell in self.commanded:
+                tell(int(entry.topic.partition(".")[2]))
 
     def _refuse(self, sender: str, error: CodecError) -> None:
         """Count what cannot be decoded; the log has the first of each sender, or a broken one would fill it."""

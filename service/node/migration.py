@@ -21,7 +21,7 @@ from typing import Any
 
 from xyro.configs.gone import stand_in
 from xyro.metadata import format1
-from xyro.metadata.directories import create_directory
+from xyro.metadata.directories import create_directory, sync
 from xyro.metadata.store import Store
 from xyro.metadata.version import VERSION
 from xyro.service.node import crawl_file
@@ -71,7 +71,7 @@ def _finished(path: Path, fresh: Path, backup: Path) -> dict[str, Any]:
     if fresh.exists():
         if _format_of(_folders(fresh)[0]) == format1.FORMAT and not backup.exists():
             fresh.rename(backup)
-            _sync(path.parent)
+            sync(path.parent)
             return {"migrated": True, "format": VERSION, "backup": str(backup)}
         shutil.rmtree(fresh)
     return {"migrated": False, "format": VERSION, "backup": None}
@@ -149,15 +149,15 @@ def _write(path: Path, text: str) -> None:
 
 def _exchange(path: Path, fresh: Path, backup: Path) -> None:
     """`fresh` becomes `path`, and what was there `backup`. At no moment is there no directory, if the system can."""
-    _sync(fresh)
+    sync(fresh)
     try:
         if _swap(path, fresh):
-            _sync(path.parent)
+            sync(path.parent)
             fresh.rename(backup)
         else:
             path.rename(backup)
             fresh.rename(path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise MachineError(f"{path}: cannot be renamed ({error.strerror}): migrate a copy elsewhere") from error
 
@@ -167,11 +167,3 @@ def _swap(path: Path, other: Path) -> bool:
     library = ctypes.CDLL(None, use_errno=True)
     rename = getattr(library, "renameat2", None)
     return rename is not None and rename(_HERE, os.fsencode(path), _HERE, os.fsencode(other), _EXCHANGE) == 0
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -36,6 +36,10 @@ class NodeNetwork(Protocol):
     def stood_still(self) -> Callable[[], bool]:
         """Tells whether this process stood still, and does not know yet whether another one has taken its place."""
 
+    @property
+    def commanded(self) -> list[Callable[[int], None]]:
+        """Told of each partition here for which a command or URLs came from another node."""
+
     def agreed(self, settings: Settings) -> Settings:
         """The settings, with those of the whole crawl in place of a node's own."""
 
@@ -62,6 +66,7 @@ class LoneNode(Struct, frozen=True):
     turns: None = None
     stood_still: Callable[[], bool] = bool
     """never: there is nobody else"""
+    commanded: list[Callable[[int], None]] = []
 
     def agreed(self, settings: Settings) -> Settings:
         """There is nobody to agree with."""

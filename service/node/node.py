@@ -206,6 +206,7 @@ class Node:
         if _log.isEnabledFor(logging.DEBUG):  # else no page is to pay for it
             self.fetch_loop.answered.append(log_reads(_log))
         self.part_library.bind()
+        self.network.commanded.append(self._reached)
         self.load_loop.resume([wait for frontier in self.frontiers for wait in self._recover(frontier, now)])
         self._reads_before = self.reads_total
         for resident in self._residents.values():
@@ -271,13 +272,15 @@ class Node:
         self.network.opened(number)
         return resident
 
-    async def admit(self, partition: Partition) -> None:
-        """Take in a partition that another node had. Its hosts are left alone for as long as after a restart."""
+    async def admit(self, partition: Partition, is_restored: bool = False) -> None:
+        """Take in a partition that another node had. Its hosts are left alone for as long as after a restart; longer if
+        it comes from a backup, which does not know the delays that hosts have asked for since."""
+        pause = LONGEST_PAUSE if is_restored else self._pause()
         async with self._standing:
             frontier = self._frontier_of(partition)
             self.data.partitions.append(partition)
             self.frontiers.append(frontier)
-            resident = self._settle_in(frontier, self.clock.monotonic() + self._pause())
+            resident = self._settle_in(frontier, self.clock.monotonic() + pause)
             reads = self.reads_total - frontier.reads
             self.load_loop.resume(self._recover(frontier, self.clock.time()))
             self._reads_before += self.reads_total - reads
@@ -611,6 +614,11 @@ class Node:
         """Somebody waits for a commit group of this partition."""
         if (resident := self._residents.get(partition)) is not None:
             resident.loop.hurry()
+
+    def _reached(self, partition: int) -> None:
+        """Another node sent this partition something that is not to wait for a commit group of reports."""
+        if (resident := self._residents.get(partition)) is not None:
+            resident.loop.let_go()
 
     @contextlib.asynccontextmanager
     async def boundary(self) -> AsyncIterator[None]:

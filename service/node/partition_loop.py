@@ -24,9 +24,9 @@ from xyro.service.node.command_sender import parts_of
 from xyro.wire import topics
 from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
-from xyro.wire.commands import CommandAnswer
+from xyro.wire.commands import Command, CommandAnswer
 from xyro.wire.errors import MachineError, XyroError
-from xyro.wire.messages import Message, PageReport
+from xyro.wire.messages import Message, PageReport, Submit
 from xyro.wire.questions import Question
 
 if TYPE_CHECKING:
@@ -259,7 +259,8 @@ class PartitionLoop:
         return len(self.frontier.scheduler.leases) <= self._reports
 
     def let_go(self) -> None:
-        """Nothing is being read any more: what is held for the next group of reports need not wait for one."""
+        """Nothing is being read any more, or something came that does not wait: look again whether what is held is to
+        wait for the next group of reports."""
         self._news.set()
 
     async def _receive(self) -> bool:
@@ -462,6 +463,9 @@ class PartitionLoop:
         while self._work and not (self._work.may_wait and not self._later) and self.failed is None:
             await self.turn()
             if self.clock.monotonic() >= deadline:
+                for message in self._later:  # a partition that moves takes them where it is opened next
+                    if isinstance(message, Command | Submit):
+                        self.bus.post(self._topic, message)
                 break
             self._fill()
         await asyncio.gather(*self._writes, return_exceptions=True)

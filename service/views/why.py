@@ -62,7 +62,7 @@ _RULES = {
     "excluded": "an exclude pattern fits it",
     "not-included": "no include pattern fits it",
     "only-net": "--only-net allows only other networks",
-    "blocked-address": "its address is never contacted (private or reserved)",
+    "blocked-address": "its address is private or reserved, and in no network of [fetch] allow_private",
     "blocked-port": "its port is not among those that may be contacted",
 }
 
@@ -116,7 +116,7 @@ def _state(view: View, page: LocalPage) -> str:
         case State.DISALLOWED:
             return "The robots.txt of its host forbids it."
         case _:
-            reason = view.why_out(page, view.url(page)) or "out-of-scope"
+            reason = view.why_out(page, view.url(page)) or row.error or "out-of-scope"
             return f"It is never read: {_RULES.get(reason, reason)}."
 
 

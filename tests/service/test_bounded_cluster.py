@@ -1,13 +1,17 @@
 """Bounded crawls over the nodes of a cluster: never more reads than the bound by the site's log, all pages without."""
 
+import asyncio
 import json
 import subprocess
 import time
 
 import pytest
+from aiohttp import web as http
 
+from tests.plugins.serving import serving
 from tests.service.cluster_rig import ROOT, XYRO, ServerLog, running_cluster
 from tests.service.face import ENVIRONMENT, process, xyro
+from tests.service.test_cluster_moves import XLINK, addresses
 from xyro.lab.child import running
 
 HOSTS = 12
@@ -105,6 +109,34 @@ def test_a_bound_holds_where_the_nodes_were_reading_before(tmp_path, web, log_pa
         assert requests(log)[0] == report["reads_total"]
         assert crawled(cluster, "--max-pages", "7")["pages_read"] == 7
         assert cluster.get("/audit")["ok"]
+
+
+def test_a_crawl_is_complete_when_documents_have_the_parts_that_another_node_reads(tmp_path):
+    async def answer(request: http.Request) -> http.Response:
+        host, _, port = request.host.partition(":")
+        if request.path == "/robots.txt":
+            return http.Response(status=404)
+        if host == part:
+            await asyncio.sleep(2.0)
+            link = f'<see xlink:href="http://{document}:{port}/a.html"/>'
+            return http.Response(text=link, content_type="application/xml-external-parsed-entity")
+        if request.path == "/d.xml":
+            entity = f'<!DOCTYPE d [<!ENTITY e SYSTEM "http://{part}:{port}/e.ent">]>'
+            return http.Response(text=f"{entity}<d {XLINK}>&e;</d>", content_type="text/xml")
+        return http.Response(text="<p>a page", content_type="text/html")
+
+    with running_cluster(tmp_path, 0.05) as cluster:
+        cluster.start(1), cluster.start(2)
+        cluster.balanced(8, 8)
+        with cluster.remote() as remote:
+            document, part = addresses(*(min(remote.placement.owned(node)) for node in (1, 2)))
+        with serving(answer, [document, part]) as port:
+            url = f"http://{document}:{port}/d.xml"
+            report = crawled(cluster, url)
+            assert (report["ended"], report["pages_read"]) == ("complete", 3), (
+                "the document, its part, what that links to"
+            )
+            assert (url, f"http://{document}:{port}/a.html") in cluster.links()
 
 
 @pytest.mark.long

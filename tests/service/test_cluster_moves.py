@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from itertools import pairwise
 
+import pytest
 from aiohttp import web
 
 from tests.plugins.serving import serving
@@ -87,3 +88,30 @@ def test_the_rules_of_robots_txt_go_along_and_so_does_its_crawl_delay(tmp_path):
     paths = Counter(path for _, path in requests)
     assert paths.pop("/robots.txt") == 1 and {*paths.values()} == {1} and "/secret.html" not in paths
     assert min(b - a for (a, _), (b, _) in pairwise(requests)) >= 1.99
+
+
+@pytest.mark.long
+def test_a_crawl_delay_that_no_backup_knows_is_kept_after_a_restore(tmp_path):
+    """The robots.txt that says it was asked for as soon as the partition was there."""
+    (host,) = addresses(5)
+    requests: list[float] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        requests.append(time.monotonic())
+        if request.path == "/robots.txt":
+            return web.Response(text="User-agent: *\nCrawl-delay: 20\n", content_type="text/plain")
+        return web.Response(text="<p>a page", content_type="text/html")
+
+    with serving(answer, [host]) as port, running_cluster(tmp_path, delay=0.1) as cluster:
+        cluster.start(1), cluster.start(2)
+        cluster.balanced(8, 8)
+        cluster.submit(f"http://{host}:{port}/")
+        cluster.until(lambda: len(requests) >= 2, "robots.txt and a page")
+        with cluster.remote() as remote:
+            owner = remote.placement.owners[5].node
+        cluster.kill(owner)
+        done = xyro("cluster", "restore", "--empty", "--join", cluster.broker.url)
+        assert done.returncode == 0, done.stderr
+        cluster.submit(f"http://{host}:{port}/")
+        cluster.until(lambda: len(requests) >= 3, "the node that lives asks for robots.txt")
+    assert min(b - a for a, b in pairwise(requests)) >= 19.99

@@ -44,7 +44,7 @@ def after(module, name):
         return result
     setattr(module, name, wrapped)
 for module, name in ((format1, "_convert_rows"), (format1, "_widened"), (migration, "_convert"), (migration, "_write"),
-                     (migration, "_sync"), (migration, "_swap")):
+                     (migration, "sync"), (migration, "_swap")):
     after(module, name)
 migrate_command.migrate([sys.argv[2]])
 """

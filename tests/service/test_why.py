@@ -136,6 +136,16 @@ def test_it_names_what_holds_a_page_back():
     assert "Somebody has paused host h2.example: `xyro resume h2.example` lifts it." in because(crawl, url(2))
 
 
+def test_an_address_that_may_not_be_contacted_is_told_from_a_host_out_of_scope():
+    """What a name leads to is known when it is read: the URL itself is in scope."""
+    crawl = crawl_of()
+    crawl.submit(url(0))
+    crawl.turn()
+    crawl.fail(crawl.order(url(0)), "blocked-address")
+    crawl.turn()
+    assert "It is never read: its address is private or reserved, and in no network of" in because(crawl, url(0))
+
+
 def test_an_unread_page_is_told_how_much_discovery_gets():
     for gamma, named in (("auto", True), (30.0, False)):
         crawl = crawl_of(bandwidth=0.001, gamma=gamma)

@@ -30,7 +30,10 @@ from xyro.fetcher import ROBOTS_CAPS
 from xyro.guard import Guard
 from xyro.headers import DAY, fresh_for, media_type, retry_after, robots_words
 from xyro.links import MORSEL, WHOLE
-from xyro.wire.clock import ManualClock
+from xyro.politeness import Manners
+from xyro.reader import ReaderOptions, fetcher_of
+from xyro.site_entries import SiteEntries
+from xyro.wire.clock import ManualClock, SystemClock
 from xyro.wire.errors import TheirError
 from xyro.wire.messages import LINK_EXTERNAL, LINK_FOCUSED, Kind, LinkKind, Priority
 
@@ -955,3 +958,24 @@ async def test_a_connection_whose_host_is_read_soon_is_kept_for_that() -> None:
             assert await ends.get() == "/other"
         assert (await fetcher.fetch(order(server.url + "/"))).error == ""
     assert (server.connections, other.connections) == (1, 1)
+
+
+async def test_the_moment_of_the_last_byte_is_of_the_clock_that_keeps_the_delays() -> None:
+    """It was the system's: a simulated host was read too soon as soon as more simulated time had passed than the
+    machine was up."""
+
+    class Ahead(SystemClock):
+        def monotonic(self) -> float:
+            return super().monotonic() + 1e6
+
+    known = {"user_agent": "xyro/0.1", "robots_token": "xyro", "contact": "a@x.test"}
+    options = ReaderOptions(**known, limits=QUICK, manners=Manners(), concurrency=1)
+    guard, clock = Guard(only_net=["127.0.0.0/8"]), Ahead()
+    for name in ("fast", "aiohttp"):
+        chosen = replace(options, client=name)
+        async with serving(says(page(b"<p>a"), pause=0.2)) as server:
+            fetcher = fetcher_of(chosen, guard, clock, lambda host: 1.0, SiteEntries())
+            began = clock.monotonic()
+            answer = await fetcher.fetch(order(server.url + "/"))
+            assert began < answer.received_at <= clock.monotonic() and answer.duration > 0.0
+            await fetcher.close()

@@ -1,0 +1,76 @@
+"""The bus of a node over a real broker: what is posted to a partition that leaves is not lost with its queue."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from tests.service.broker import running_broker
+from xyro.service.cluster.broker_link import BrokerLink
+from xyro.service.cluster.transport import ClusterBus
+from xyro.wire import topics
+from xyro.wire.clock import SystemClock
+from xyro.wire.messages import Ack, Priority, Submit
+from xyro.wire.placement import Member, Owner, Placement
+
+PART = Submit(("http://example.org/part.dtd",), Priority.BLOCKING, seed=False)
+PLACEMENT = Placement(
+    "c0ffee00",
+    1,
+    {},
+    (Owner(1, 1), Owner(1, 1), Owner(2, 1)),
+    {str(number): Member(f"identity-{number}", f"instance-{number}", "here") for number in (1, 2)},
+)
+
+
+@contextlib.asynccontextmanager
+async def two_nodes(folder):
+    """The buses of nodes 1, with partitions 0 and 1 open, and 2, with partition 2."""
+    with running_broker(folder / "js") as broker:
+        buses, links, tasks = [], [], []
+        for number in (1, 2):
+            links.append(await BrokerLink.open(broker.url))
+            bus = ClusterBus(links[-1], PLACEMENT, number, f"instance-{number}", SystemClock())
+            for partition in PLACEMENT.owned(number):
+                bus.opened(partition)
+            buses.append(bus)
+            tasks.append(asyncio.create_task(bus.run()))
+        try:
+            yield buses
+        finally:
+            for bus in buses:
+                await bus.close()
+            await asyncio.gather(*tasks)
+            for link in links:
+                await link.close()
+
+
+async def test_urls_for_a_partition_that_leaves_reach_it_where_it_is_opened_next(tmp_path):
+    """They lay in a queue that nobody emptied, until the partition came back: the document that wanted the part got
+    none."""
+    async with two_nodes(tmp_path) as (one, two):
+        one.sender(1).post(topics.pages(0), PART)
+        one.sender(1).post(topics.pages(0), Ack(source=1, target=0, seq=7))
+        one.closed(0)
+        assert not one.waiting(topics.pages(0))
+        moved = PLACEMENT.moved(0, 2)
+        for bus in (one, two):
+            bus.follow(moved)
+        two.opened(0)
+        async with asyncio.timeout(30):
+            (came,) = await two.receive(topics.pages(0), 10)
+        assert isinstance(came, Submit) and came.urls == PART.urls and came.request
+        assert one.counts.undecodable == two.counts.undecodable == 0
+
+
+async def test_a_partition_hears_at_once_of_what_is_not_cash(tmp_path):
+    """It looks for that only now and then while it keeps cash for the next commit group of reports."""
+    async with two_nodes(tmp_path) as (one, two):
+        heard: list[int] = []
+        two.commanded.append(heard.append)
+        async with asyncio.timeout(30):
+            one.sender(1).post(topics.pages(2), Ack(source=1, target=2, seq=7))
+            assert await two.receive(topics.pages(2), 10) and heard == []
+            one.sender(1).post(topics.pages(2), PART)
+            await two.receive(topics.pages(2), 10)
+        assert {*heard} == {2}  # again, where the answer takes long
