@@ -113,9 +113,8 @@ def test_a_host_with_nothing_but_poor_unread_pages_is_not_read_ahead_for_gamma()
     hosts = crawl.frontier.partition.hosts
     assert hosts.barren[hosts.numbers["h1.example"]]
     assert not hosts.barren[hosts.numbers["h0.example"]]
-    short = crawl.frontier.scheduler.revisits.contested.short(64)
     assert hosts.waiting[hosts.numbers["h1.example"]]
-    assert hosts.numbers["h1.example"] not in dict(short)
+    assert not crawl.frontier.scheduler.look_ahead.stock[hosts.numbers["h1.example"]]
 
 
 def test_a_crawl_that_is_not_refreshed_reads_the_whole_of_a_finite_pattern():
