@@ -19,7 +19,7 @@ calendars, lists in every order, endless redirects. Paths with a query are at on
 name that nobody can have made (impostors.py), for honest folders breed, too; or when nothing speaks for it
 (vouchers.py). While a folder breeds its newest pages go first, a few at a time: what has an end shows it soon so. All
 patterns of poor standing get POOR of the reads, read again (revisits.py) or not, and what they had before that was
-known counts (metadata.hosts.Standing). In a crawl that is not refreshed the rest is read once there is nothing else.
+known counts (metadata.hosts.Standing). A crawl that ends reads the rest once there is nothing else.
 
 One order in twenty is a page at random (SCOUT), read when its host has nothing better: a folder that looks poor is
 tried all the same. How far ahead a host's pages are ordered, look_ahead.py says.
@@ -99,9 +99,10 @@ class Discovery:
         settings: Settings,
         host_limits: HostLimits,
         look_ahead: LookAhead,
-        refreshing: bool = False,
+        endless: bool = False,
     ) -> None:
-        self.refreshing = refreshing
+        self.endless = endless
+        """the crawl goes on when all was read, so pages of poor standing never have their turn by that"""
         self.poor_only = False
         """the last scan found nothing but pages of poor standing"""
         self.partition = partition
@@ -173,7 +174,7 @@ class Discovery:
             return pages
         good = pages[~poor]
         self.poor_only = not len(good)
-        if self.poor_only and not busy and not self.refreshing:
+        if self.poor_only and not busy and not self.endless:
             self._poor_mixed = False  # they take nobody's place: nothing is paid for them
             return pages
         served = pages[poor]

@@ -94,7 +94,8 @@ class Scheduler:
             freshness.audits,
             self.look_ahead,
         )
-        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.look_ahead, refreshing)
+        endless = refreshing and not ahead
+        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.look_ahead, endless)
         self.new_pages = Governor()
         """reads of new pages, where the bandwidth that is set covers them"""
         self.bottleneck = Bottleneck(partition, self.host_limits)

@@ -1,4 +1,4 @@
-"""LookAhead: what a host has out is divided by gamma, so a host keeps gamma that uses up everything between two turns."""
+"""LookAhead: what a host has out is divided by gamma, so one that uses up all between two turns keeps it."""
 
 from __future__ import annotations
 

@@ -291,6 +291,22 @@ def test_a_folder_that_leads_nowhere_but_on_gets_a_small_share_though_it_knows_i
     assert crawl.audit()["ok"]
 
 
+def test_a_crawl_that_refreshes_and_ends_reads_on_where_every_page_is_poor():
+    """A chain of pages of one folder, and nothing beside it: its bound counts reads, so it comes to an end."""
+    crawl, links, read = Crawl.in_memory(refreshing=True, ahead=True), numbered((-12, -1, 1, 12)), []
+    crawl.submit("http://h0.example/lost/0.html")
+    for _ in range(600):
+        orders = crawl.turn()
+        crawl.deliver_all()
+        for order in orders:
+            crawl.answer(order, links(order.url), signature=signature(order.page))
+        read += [order.url for order in orders]
+        crawl.now += 0.25
+    frontier, page = crawl.page("http://h0.example/lost/1.html")
+    assert frontier.partition.standing.is_poor(page)
+    assert len(read) > 1_000, "it stood still after 388"
+
+
 def test_a_large_honest_tree_beside_an_endless_folder_is_known_by_its_ends():
     """Each page of either shows its way home and new pages of its folder: only where the tree ends do they differ."""
     onward, below = fresh_names(), lost_and_found(list, pages=4_000)
