@@ -44,8 +44,8 @@ DEBTOR, UNKNOWN, TRIED, PROVEN = range(4)
 KINDS = 4
 REMEMBERED = 1 << 17
 """hosts with a standing, 150 bytes each: the one that was read first is forgotten, and is unknown again"""
-SCARCE = 256
-"""orders taken in a row, each as a slot came free, from which on slots are what hosts wait for"""
+SCARCE = 4_096
+"""orders taken in a row, as slots came free, from which on slots are what hosts wait for; or one for each host"""
 _LEVELS = len(Priority)
 _ORDERED = Priority.ORDERED.value
 _DEADLINE = attrgetter("deadline")
@@ -391,7 +391,7 @@ class FetchQueue:
             return found, level
         if found is None or peek:
             return refresh, _REFRESH
-        if self._in_a_row < SCARCE:
+        if self._in_a_row < min(len(self._hosts), SCARCE):
             if not found.lines[_REFRESH]:
                 return found, level
             if not (refresh.lines[_DISCOVER] or refresh.lines[_SCOUT]):

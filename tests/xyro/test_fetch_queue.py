@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xyro.fetch_queue import SCARCE, FetchQueue
+from xyro.fetch_queue import FetchQueue
 from xyro.wire.messages import FetchOrder, Priority
 
 BLOCKING, ORDERED, REFRESH, DISCOVER, SCOUT = Priority
@@ -136,14 +136,14 @@ def test_hosts_that_have_one_kind_take_nothing_from_those_that_have_both() -> No
 def test_where_slots_are_scarce_gamma_is_of_all_reads() -> None:
     """Hosts wait for slots: whoever has new pages alone waits, too, when it is refresh's turn."""
     queue, read = FetchQueue(20.0), Counter[Priority]()
-    for page in range(4_000):
-        queue.put(order(page, DISCOVER if page % 4 else REFRESH), f"h{page}")
-    for taken in range(1_000):
-        job = queue.pop(0.0)
-        assert job is not None
-        if taken >= SCARCE:
-            read[job[1].priority] += 1
-    assert read[DISCOVER] == pytest.approx(0.2 * (1_000 - SCARCE), abs=1)
+    for page in range(9_000):
+        queue.put(order(page, DISCOVER if page % 3 else REFRESH), f"h{page % 300}")
+    for taken in range(1_300):
+        host, job = queue.pop(0.0) or pytest.fail("nothing")
+        queue.release(host, 0.0)
+        if taken >= 300:
+            read[job.priority] += 1
+    assert read[DISCOVER] == pytest.approx(200, abs=1)
 
 
 @pytest.mark.parametrize("gamma", [-1.0, 100.1, math.nan])
