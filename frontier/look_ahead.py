@@ -47,7 +47,7 @@ class LookAhead:
         """orders that are to be out of the kind that gets more"""
         self._unread: Places = np.zeros(0, np.int32)
         """orders for unread pages that are to be out where known pages have theirs"""
-        self._known: Places = np.zeros(0, np.int32)
+        self._revisits: Places = np.zeros(0, np.int32)
         """orders for known pages that are to be out where there are unread ones"""
         self._stretch: Places = np.zeros(0, np.int32)
         """how many times as far is looked ahead"""
@@ -64,7 +64,7 @@ class LookAhead:
             return
         self._ahead = np.minimum(limit, ahead * self._stretched(limit)).astype(np.int32)
         greater = max(gamma, 100.0 - gamma)
-        self._unread, self._known = (
+        self._unread, self._revisits = (
             np.maximum(np.rint(self._ahead * (percent / greater)), 1).astype(np.int32)
             for percent in (gamma, 100.0 - gamma)
         )
@@ -72,9 +72,9 @@ class LookAhead:
         contested = (unread > 0) & hosts.open[:count] & ~hosts.barren[:count]
         if self.host_limits.until:
             contested &= ~self.host_limits.shut[:count]
-        self.stock = np.where(contested, self._known, 0)
+        self.stock = np.where(contested, self._revisits, 0)
         shared = contested & (unread >= self._unread) & discovering
-        self.places = np.where(shared, self._known, limit).astype(np.int32)
+        self.places = np.where(shared, self._revisits, limit).astype(np.int32)
 
     def _stretched(self, limit: int) -> Places:
         """Return how many times as far is looked ahead, twice as far where the orders of both kinds were used up since
@@ -82,7 +82,7 @@ class LookAhead:
         hosts, count, before = self.partition.hosts, len(self.partition.hosts), len(self._had_both)
         if count > len(self._stretch):
             self._stretch = np.concatenate([self._stretch, np.ones(2 * count - len(self._stretch), np.int32)])
-        used_up = self._had_both & (hosts.exploring[:before] == 0) & (2 * hosts.revisiting[:before] <= self._known)
+        used_up = self._had_both & (hosts.exploring[:before] == 0) & (2 * hosts.revisiting[:before] <= self._revisits)
         stretch = self._stretch[:count]
         stretch[:before][used_up] = np.minimum(2 * stretch[:before][used_up], limit)
         return stretch
@@ -101,7 +101,7 @@ class LookAhead:
         if self.refreshing:
             revisiting = hosts.revisiting[:count]
             self._had_both = waiting & (revisiting > 0)
-            ahead = np.where(2 * revisiting < self._known, ahead, self._unread)
+            ahead = np.where(2 * revisiting < self._revisits, ahead, self._unread)
         ahead = np.minimum(ahead, self.order_quota.per_host)  # what known pages took in this turn counts
         asked = hosts.open[:count] & waiting & (2 * exploring <= ahead)
         if self.host_limits.until:

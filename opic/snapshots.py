@@ -59,7 +59,7 @@ CLASSES = np.exp((0.02, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 3.0))
 ROUNDS = 4
 """of least squares, each weighed by the one before"""
 LEAST = 1e-9
-MOST = 10.0
+GREATEST = 10.0
 """times the mean moment's squared chance that a moment may show"""
 FLOOR = 0.01
 """importance below which pages are alike"""
@@ -171,7 +171,7 @@ def _move(early: NDArray[np.float32], late: NDArray[np.float32], pages: int) -> 
 
 
 class _Fit(NamedTuple):
-    """What the movements of some pages between pairs of snapshots say."""
+    """The remembered error and the chance that fit the movements of some pages between pairs of snapshots."""
 
     remembered: float
     """(fade B)^2 of now"""
@@ -189,12 +189,12 @@ class _Fit(NamedTuple):
         return self.sure * math.sqrt(self.remembered + more * self.chance)
 
     def chance_now(self) -> float:
-        """By how much the squared chance of now exceeds that of the mean moment: 1 to MOST."""
+        """By how much the squared chance of now exceeds that of the mean moment: 1 to GREATEST."""
         if not (self.chance > 0.0 and len(self.squares)):
             return 1.0
         others = self.parts @ (self.remembered, self.chance) - self.chance
         shown = np.average(self.squares / self.sure**2 - others, weights=1.0 / np.maximum(others + self.chance, LEAST))
-        return min(max(float(shown) / self.chance, 1.0), MOST)
+        return min(max(float(shown) / self.chance, 1.0), GREATEST)
 
 
 def _fitted(
