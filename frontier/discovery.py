@@ -19,11 +19,10 @@ calendars, lists in every order, endless redirects. Paths with a query are at on
 name that nobody can have made (impostors.py), for honest folders breed, too; or when nothing speaks for it
 (vouchers.py). While a folder breeds its newest pages go first, a few at a time: what has an end shows it soon so. All
 patterns of poor standing get POOR of the reads, read again (revisits.py) or not, and what they had before that was
-known counts (metadata.hosts.Standing). In a crawl that is not refreshed the rest is read once there is nothing else.
+known counts (metadata.hosts.Standing). A crawl that ends reads the rest once there is nothing else.
 
 One order in twenty is a page at random (SCOUT), read when its host has nothing better: a folder that looks poor is
-tried all the same. At a host of which little was read the crawl looks only a few pages ahead, for what these show may
-be better than all that is known yet.
+tried all the same. How far ahead a host's pages are ordered, look_ahead.py says.
 
 With gamma = "auto" the index of the poorest that are chosen says how much an unread page is worth beside one that is
 due (bandwidth.py).
@@ -41,8 +40,8 @@ from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import DAY, Bandwidth
 from xyro.frontier.host_inflow import mixed
 from xyro.frontier.host_limits import HostLimits
-from xyro.frontier.leases import OrderQuota
 from xyro.frontier.ledger import NO_PAGES, Ledger
+from xyro.frontier.look_ahead import LEAST_AHEAD, LookAhead
 from xyro.metadata import rows
 from xyro.metadata.hosts import POOR
 from xyro.metadata.partition import Partition
@@ -67,10 +66,6 @@ FOLDER_PATIENCE = 8.0
 """orders of a folder that weigh as much as one of a host"""
 SCALE = 1 << 16
 """scores are counted in so small parts of a unit that those of very long lists differ, too"""
-LEAST_AHEAD = 4
-"""orders of a host that may always be out"""
-AHEAD_PER_ORDER = 16
-"""orders that a host got, for one more that may be out"""
 _UNREAD = int(State.UNREAD)
 _UNREAD_RATE = PageBelief(RateSums(), START).rate()
 """changes a day of a page that was never read"""
@@ -103,17 +98,18 @@ class Discovery:
         ledger: Ledger,
         settings: Settings,
         host_limits: HostLimits,
-        order_quota: OrderQuota,
-        refreshing: bool = False,
+        look_ahead: LookAhead,
+        endless: bool = False,
     ) -> None:
-        self.refreshing = refreshing
+        self.endless = endless
+        """the crawl goes on when all was read, so pages of poor standing never have their turn by that"""
         self.poor_only = False
         """the last scan found nothing but pages of poor standing"""
         self.partition = partition
         self.ledger = ledger
         self.settings = settings
         self.host_limits = host_limits
-        self.order_quota = order_quota
+        self.look_ahead = look_ahead
         self.standing = partition.standing
         self.reads = 0
         self.chosen: Ids = NO_PAGES
@@ -124,10 +120,6 @@ class Discovery:
         self._some_barren = False
         self._next = 0
         """page at which the next scan begins"""
-        self._stretch: Places = np.zeros(0, np.int32)
-        """by host: how many times as far is looked ahead"""
-        self._waited: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        """by host: were there pages to choose from at the turn before?"""
 
     def follow(self, settings: Settings) -> None:
         """Go on with other settings."""
@@ -152,7 +144,7 @@ class Discovery:
         busy: some order is out; else the scan goes on through all pages.
         """
         hosts, count = self.partition.hosts, len(self.partition.hosts)
-        spare = self._spare()
+        spare = self.look_ahead.spare()
         hungry = spare > 0
         if room <= 0 or not hungry.any():
             return
@@ -182,7 +174,7 @@ class Discovery:
             return pages
         good = pages[~poor]
         self.poor_only = not len(good)
-        if self.poor_only and not busy and not self.refreshing:
+        if self.poor_only and not busy and not self.endless:
             self._poor_mixed = False  # they take nobody's place: nothing is paid for them
             return pages
         served = pages[poor]
@@ -204,32 +196,6 @@ class Discovery:
             barren[host] = True
             barren[host[~poor]] = False
             self._some_barren = bool(barren.any())
-
-    def _spare(self) -> Places:
-        """Places for unread pages, by host: all that are free where half of them are (a scan for every single place
-        would be dear). What is out for pages read before takes none of them. Where such pages are out, too, a host that
-        had used up all of its orders before the next turn came gets twice as many: they would be read in its turns. Any
-        other may rather wait for the turn, whose scores know what it read last: a trap gains 20 to 40 of 300 reads by
-        orders that are older."""
-        hosts, limit = self.partition.hosts, self.order_quota.per_host
-        count = len(hosts)
-        exploring = hosts.exploring[:count]
-        if count > len(self._stretch):
-            self._stretch = np.concatenate([self._stretch, np.ones(2 * count - len(self._stretch), np.int32)])
-        stretch = self._stretch[:count]
-        waiting = hosts.waiting[:count] > 0
-        short = (exploring == 0) & waiting & (hosts.leased[:count] > 0)
-        short[len(self._waited) :] = False
-        short[: len(self._waited)] &= self._waited  # one whose first page was read has had none to use up
-        self._waited = waiting
-        stretch[short] = np.minimum(2 * stretch[short], limit)
-        ahead = np.maximum(LEAST_AHEAD, self.standing.of_hosts(count) // AHEAD_PER_ORDER)
-        ahead = np.minimum(limit, ahead * stretch)
-        spare = np.where(2 * exploring <= ahead, ahead - exploring, 0)
-        asked = hosts.open[:count] & waiting
-        if self.host_limits.until:
-            asked &= ~self.host_limits.shut[:count]
-        return np.where(asked, spare, 0).astype(np.int32)
 
     def _best(self, pages: Ids, spare: Places, wanted: int) -> Ids:
         """The pages of the best scores, at most `wanted` and as many of each host as it has places to spare."""

@@ -223,16 +223,16 @@ class HostQueues:
         line.put(page)
 
     def take(
-        self, leased: NDArray[np.int32], places: int, valid: Callable[[LocalPage], bool], claim: Callable[[int], bool]
+        self, admitted: NDArray[np.bool_], valid: Callable[[LocalPage], bool], claim: Callable[[int], bool]
     ) -> Iterator[LocalPage]:
         """Pages whose turn it is, host by host. Hosts that were served go behind those that were not: where places or
         bandwidth are too few for all, each gets its turn.
 
-        leased: orders out, by host number, fewer than `most` where there is room. valid: is the page still to be read?
+        admitted: by host number, is there room? valid: is the page still to be read?
         Others leave the line. claim: may its host's place be taken now? Else the page stays the first of the line.
         """
         hosts = np.fromiter(self._lines, np.int64, len(self._lines))
-        for host in hosts[leased[hosts] < places].tolist():
+        for host in hosts[admitted[hosts]].tolist():
             line = self._lines[host]
             while line and (not (wanted := valid(line.first)) or claim(host)):
                 (page,) = local_pages(line.take(1))

@@ -7,8 +7,9 @@
     contested hosts that have unread pages, too: there the pages due next come before their time, or gamma could not be
               kept while none is due
 
-What is out of either kind takes no place from the other, which is discovery.py's. So a host that has both kinds always
-has orders of both out, few enough to be fresh, and the fetch queue takes them by gamma at the moment of the read.
+What is out of either kind takes no place from the other, which is discovery.py's. So a host that has both kinds has
+orders of both out, few enough to be fresh, in gamma's proportion (look_ahead.py), and the fetch queue takes them by
+gamma at the moment of the read.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from numpy.typing import NDArray
 from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import second
 from xyro.frontier.freshness import Audits
-from xyro.frontier.host_limits import HostLimits
-from xyro.frontier.leases import HostQueues, Leases, OrderQuota, Parking
+from xyro.frontier.leases import HostQueues, Leases, Parking
+from xyro.frontier.look_ahead import LookAhead
 from xyro.frontier.revisit_dates import Schedule
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
@@ -33,8 +34,6 @@ from xyro.wire.ids import LocalPage, local_pages
 
 EARLY_PER_HOST = 4
 """orders out per host that are given ahead of their time: enough to keep it busy, few enough that the order is fresh"""
-STOCK = 8
-"""orders for known pages that a host with new ones has out at first"""
 SCAN = 1 << 17
 """most pages that one turn looks at for those due next: 0.3 ms"""
 PUT_OFF = 3_600.0
@@ -46,46 +45,6 @@ Found = Iterator[tuple[LocalPage, RefreshRow | None]]
 """pages and their Refresh-Data"""
 
 
-class Contested:
-    """Hosts that have unread pages, and how many orders for pages read before each is to have out.
-
-    A host gets STOCK; where that was used up before the next turn came, twice as many the next time. One whose unread
-    pages are all of poor standing (discovery.py) is not contested: gamma shares reads with pages that are worth them.
-    """
-
-    def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
-        self.partition = partition
-        self.host_limits = host_limits
-        self._stock: NDArray[np.int32] = np.zeros(0, np.int32)
-        """by host; 0 = it was never stocked"""
-        self._next = 0
-
-    def short(self, limit: int) -> list[tuple[int, int]]:
-        """(host, orders that it lacks) of those that have used up half of their stock; `most`: a stock at most."""
-        hosts, count = self.partition.hosts, len(self.partition.hosts)
-        if count > len(self._stock):
-            self._stock = np.concatenate([self._stock, np.zeros(2 * count - len(self._stock), np.int32)])
-        out, stock = hosts.revisiting[:count], self._stock[:count]
-        lacks = (hosts.waiting[:count] + hosts.exploring[:count] > 0) & (2 * out <= stock) & hosts.open[:count]
-        lacks &= ~hosts.barren[:count]
-        if self.host_limits.until:
-            lacks &= ~self.host_limits.shut[:count]
-        numbers = np.flatnonzero(lacks)
-        if not len(numbers):
-            return []
-        used_up = numbers[out[numbers] == 0]
-        stock[used_up] *= 2
-        stock[numbers] = np.clip(stock[numbers], min(STOCK, limit), limit)
-        return list(zip(numbers.tolist(), (stock[numbers] - out[numbers]).tolist(), strict=True))
-
-    def chunk(self, pages: int) -> tuple[int, int]:
-        """The next pages to look through, a slice of all."""
-        start = min(self._next, max(pages - SCAN, 0))
-        stop = min(start + SCAN, pages)
-        self._next = 0 if stop == pages else stop
-        return start, stop
-
-
 class Revisits:
     """`take` in each turn of a crawl that refreshes."""
 
@@ -95,21 +54,21 @@ class Revisits:
         settings: Settings,
         schedule: Schedule,
         leases: Leases,
-        order_quota: OrderQuota,
         parking: Parking,
         audits: Audits,
-        host_limits: HostLimits,
+        look_ahead: LookAhead,
     ) -> None:
         self.partition = partition
         self.schedule = schedule
         self.leases = leases
-        self.order_quota = order_quota
         self.parking = parking
         self.host_queues = HostQueues()
         self.audits = audits
         self._concurrency = settings.fetch.concurrency
         self._room = 0
-        self.contested = Contested(partition, host_limits)
+        self.look_ahead = look_ahead
+        self._next = 0
+        """page at which the next look for those due next begins"""
 
     def dropped(self, page: LocalPage) -> None:
         """Its order was taken back unread."""
@@ -153,12 +112,12 @@ class Revisits:
             return bool(0 < due[page] <= now) and self._may_refresh(page) and not self._put_off(page, now)
 
         def claim(host: int) -> bool:
-            return self._room > 0 and self.schedule.due_queue.affords and self._claim(host)
+            return self._room > 0 and self.schedule.due_queue.affords and self.look_ahead.admits(host)
 
         if not self.host_queues:
             return
-        out = self.partition.hosts.revisiting
-        for page in self.host_queues.take(out, self.order_quota.per_host, valid, claim):
+        out, places = self.partition.hosts.revisiting, self.look_ahead.places
+        for page in self.host_queues.take(out[: len(places)] < places, valid, claim):
             self._spend(page)
             yield page, self.partition.row(page)
 
@@ -170,7 +129,7 @@ class Revisits:
             if not self._may_refresh(page) or self._put_off(page, now):
                 continue
             host = self.partition.hosts_of[page]
-            if host not in self.host_queues and self._claim(host):
+            if host not in self.host_queues and self.look_ahead.admits(host):
                 self._spend(page)
                 yield page, row
             elif columns["due"][page] <= now:
@@ -180,7 +139,7 @@ class Revisits:
 
     def _early(self, ahead: Ahead, now: float) -> Found:
         """Keep contested hosts stocked, and the fetchers busy, with the pages whose turn comes next."""
-        for host, places in self.contested.short(self.order_quota.per_host):
+        for host, places in self.look_ahead.lacking():
             for page in ahead.pop_of(host, min(places, self._room)) if host in ahead else ():
                 if self._may_refresh(page) and not self._put_off(page, now):
                     yield page, self.partition.row(page)
@@ -190,14 +149,14 @@ class Revisits:
             if not self._may_refresh(page) or self._put_off(page, now):
                 continue
             host = self.partition.hosts_of[page]
-            if self._claim(host):
+            if self.look_ahead.admits(host):
                 yield page, self.partition.row(page)
             else:
                 ahead.put_after(page, MEAN // 64, host)
 
     def _next_of_contested(self, now: float) -> Found:
         """Keep contested hosts stocked with the pages of which the largest part of their interval is over."""
-        short = self.contested.short(self.order_quota.per_host)
+        short = self.look_ahead.lacking()
         if not short or self._room <= 0:
             return
         places = np.zeros(len(self.partition.hosts), np.int32)
@@ -216,7 +175,7 @@ class Revisits:
         By dates alone a fast page, read before its time, would at once be due before all others again.
         """
         columns, bandwidth = self.partition.columns, self.schedule.bandwidth
-        start, stop = self.contested.chunk(columns.n)
+        start, stop = self._chunk(columns.n)
         pages = np.flatnonzero(
             (columns["state"][start:stop] == _READ)
             & (columns["flags"][start:stop] & (LEASED | HASTENED) == 0)
@@ -231,20 +190,27 @@ class Revisits:
                 continue
             yield (now - row.last_read) / bandwidth.of_row(page, row).seconds, page, row
 
+    def _chunk(self, pages: int) -> tuple[int, int]:
+        """The next pages to look through, a slice of all."""
+        start = min(self._next, max(pages - SCAN, 0))
+        stop = min(start + SCAN, pages)
+        self._next = 0 if stop == pages else stop
+        return start, stop
+
     def _spend(self, page: LocalPage) -> None:
         if self.partition.states[page] != _DISALLOWED:  # to ask robots.txt again is no read
             self.schedule.due_queue.spent()
 
-    def _claim(self, host: int) -> bool:
-        """Tell whether refresh may take a place of this host."""
-        return self.order_quota.room(host) > 0
-
     def _put_off(self, page: LocalPage, now: float) -> bool:
-        """Date a page of poor standing anew, where such pages have had their share of the reads."""
+        """Date a page of poor standing anew, where such pages have had their share of the reads. A crawl that ends
+        reads it where nothing is out, and nothing is unread: else a site of such pages alone would never end it."""
         standing = self.partition.standing
         if standing.poor_reads >= 1 or not standing.is_poor(page):
             return False
         if self.schedule.ahead is not None:
+            hosts, count = self.partition.hosts, len(self.partition.hosts)
+            if not len(self.leases) and not (hosts.waiting[:count] * hosts.open[:count]).any():
+                return False
             self.schedule.ahead.put_after(page, LONGEST, self.partition.hosts_of[page])
             return True
         row = self.partition.row(page)

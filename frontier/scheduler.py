@@ -42,6 +42,7 @@ from xyro.frontier.hooks import Hooks
 from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.leases import ORDERS_OUT, HostQueues, Leases, OrderQuota, Parking
 from xyro.frontier.ledger import Ledger
+from xyro.frontier.look_ahead import LookAhead
 from xyro.frontier.requests import Requests
 from xyro.frontier.revisit_dates import Schedule
 from xyro.frontier.revisits import Revisits
@@ -83,17 +84,18 @@ class Scheduler:
         self.due_queue = self.schedule.due_queue
         self.deadlines = Deadlines(self.due_queue, settings.publish.deadline, refreshing, hooks.deadline)
         self.gamma = Gamma(settings.refresh, freshness.fresh)
+        self.look_ahead = LookAhead(partition, self.host_limits, self.order_quota, refreshing)
         self.revisits = Revisits(
             partition,
             settings,
             self.schedule,
             self.leases,
-            self.order_quota,
             self.parking,
             freshness.audits,
-            self.host_limits,
+            self.look_ahead,
         )
-        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.order_quota, refreshing)
+        endless = refreshing and not ahead
+        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.look_ahead, endless)
         self.new_pages = Governor()
         """reads of new pages, where the bandwidth that is set covers them"""
         self.bottleneck = Bottleneck(partition, self.host_limits)
@@ -244,6 +246,7 @@ class Scheduler:
         room = min(room, self.order_quota.free, ORDERS_A_TURN)
         found: list[FetchOrder] = []
         if room > 0:
+            self.look_ahead.renew(self.gamma.agreed, self._allowed_new(now) > 0)
             if self.deadlines.waiting or self.overflow or any(self.requests.queues.values()):
                 self._take_wanted(found, room)
             self._take_retries(found, room, now)
@@ -280,7 +283,7 @@ class Scheduler:
         def claim(host: int) -> bool:
             return len(found) < room and bool(leased[host] < self.order_quota.wanted_per_host)
 
-        for page in self.overflow.take(leased, self.order_quota.wanted_per_host, lambda page: True, claim):
+        for page in self.overflow.take(leased < self.order_quota.wanted_per_host, lambda page: True, claim):
             self._take_one(page, Priority.ORDERED, found)
 
     def _is_host_full(self, page: LocalPage) -> bool:

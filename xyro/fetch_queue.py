@@ -44,6 +44,8 @@ DEBTOR, UNKNOWN, TRIED, PROVEN = range(4)
 KINDS = 4
 REMEMBERED = 1 << 17
 """hosts with a standing, 150 bytes each: the one that was read first is forgotten, and is unknown again"""
+SCARCE = 4_096
+"""orders taken in a row, as slots came free, from which on slots are what hosts wait for; or one for each host"""
 _LEVELS = len(Priority)
 _ORDERED = Priority.ORDERED.value
 _DEADLINE = attrgetter("deadline")
@@ -91,7 +93,9 @@ _Ring = deque[tuple[int, _Host]]
 class FetchQueue:
     """Levels 0 and 1 first, in that order; then `gamma` percent of what remains goes to discovery (3 before 4), the
     rest to refresh (2). Where only one of the two sides has an order that may be read, it takes all, and nothing is
-    owed to the other. Within a level ready hosts take turns; a host has at most one order out; a host's orders of one
+    owed to the other. So it is with a host that has orders of one side alone, as long as slots are left over (every
+    host that may be read is): hosts that are found one after another are read at once, and take nothing from refresh
+    at others. Within a level ready hosts take turns; a host has at most one order out; a host's orders of one
     level leave in the order they came, those of level 1 by their deadlines: what is past its own is first, and if any
     order keeps all deadlines of a host, this one does (earliest deadline first, on one server).
     """
@@ -103,6 +107,8 @@ class FetchQueue:
         """percent for discovery; `share` changes it"""
         self._owed = 0.0
         """percent points owed to discovery: at 100 it is discovery's turn"""
+        self._in_a_row = 0
+        """orders popped since there was none that might be read"""
         self._hosts: dict[str, _Host] = {}
         self._paused: set[str] = set()
         self.standing: dict[str, float] = {}
@@ -198,7 +204,9 @@ class FetchQueue:
             self._forget(now)
         host, level = self._choose(least)
         if host is None:
+            self._in_a_row = 0
             return None
+        self._in_a_row += 1
         ring = level + _LEVELS * host.kind
         self._rings[ring].popleft()
         host.in_rings &= ~(1 << ring)
@@ -381,9 +389,14 @@ class FetchQueue:
             found = self._head(_SCOUT, least)
         if refresh is None:
             return found, level
-        if found is None or peek or not self._discovery_is_next():
+        if found is None or peek:
             return refresh, _REFRESH
-        return found, level
+        if self._in_a_row < min(len(self._hosts), SCARCE):
+            if not found.lines[_REFRESH]:
+                return found, level
+            if not (refresh.lines[_DISCOVER] or refresh.lines[_SCOUT]):
+                return refresh, _REFRESH
+        return (found, level) if self._discovery_is_next() else (refresh, _REFRESH)
 
     def _discovery_is_next(self) -> bool:
         """Error diffusion: of any 100 consecutive choices between both sides, gamma (+-1) fall to discovery."""

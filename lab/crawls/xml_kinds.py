@@ -103,7 +103,7 @@ class KindsWalk:
             scheduler = self._node.scheduler
             scheduler.discovery = BreadthFirst(
                 *(self._node.partition, self._node.ledger, settings),
-                *(scheduler.host_limits, scheduler.order_quota),
+                *(scheduler.host_limits, scheduler.look_ahead),
             )
         self._node.recover(start)
         gamma = settings.refresh.gamma

@@ -379,7 +379,7 @@ class HttpApi:
     async def _hosts(self, request: web.Request) -> web.Response:
         body = await http_json.body_of(request)
         host, action = body.get("host"), body.get("action")
-        if not isinstance(host, str) or not isinstance(action, str) or action not in ACTIONS:
+        if not isinstance(host, str) or not host or not isinstance(action, str) or action not in ACTIONS:
             raise InputError("hosts: host is a host[:port] as URLs write it, action is pause, resume or block")
         if (others := self._others(request)) is not None:
             return http_json.answer(await others.of_owner(f"http://{host}/", "/hosts", {}, json.dumps(body).encode()))

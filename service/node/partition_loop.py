@@ -70,7 +70,8 @@ class PartitionLoop:
 
     A group costs 1 ms and more, whatever is in it. Where a node has several partitions, little comes in for each of
     them, so their windows are longer: together they begin about as many groups a second as one partition alone would,
-    and they look about as often at what has become due. Cash of others never makes a group in a hurry, and where the
+    and they look about as often at what has become due. Cash of others never makes a group in a hurry, unless it brings
+    pages to a partition that has nothing to read; where the
     fetchers starve a group waits for those of its own reports that are just being read (`is_complete`), but no longer
     than that of a lone partition.
     """
@@ -188,7 +189,7 @@ class PartitionLoop:
         cash_alone = self._work.may_wait
         if not cash_alone and self._starving() and self.is_complete:
             return 0.0
-        if self._idle() or (not cash_alone and self._pressing()):  # where nothing is read, all wait for this cash
+        if self._idle() or (self._awakes if cash_alone else self._pressing()):  # all wait for this cash
             return least
         return max(least, min(least * self._partitions, LONGEST_WINDOW))
 
@@ -196,6 +197,8 @@ class PartitionLoop:
         """Keep cash of others for the next group of reports, which is cheaper than one of its own."""
         end = self.clock.monotonic() + LONGEST_HOLD
         while self._work and self._work.may_wait and not self._later and not self._idle() and not self._due():
+            if self._awakes:
+                return
             if (left := end - self.clock.monotonic()) < LEAST_HOLD:
                 return
             self._news.clear()
@@ -204,6 +207,16 @@ class PartitionLoop:
                     await self._news.wait()
             if self.bus.waiting(self._topic) and not await self._receive():
                 return
+
+    @property
+    def _awakes(self) -> bool:
+        """Tell whether what came in brings pages to a partition that has nothing to read: they may matter more than
+        all that is read meanwhile."""
+        frontier, transfers = self.frontier, self._work.transfers
+        if frontier.scheduler.leases or not transfers:
+            return False
+        urls = [item.url for transfer in transfers for item in transfer.items]
+        return any(page < 0 for page in frontier.partition.url_index.find(urls))
 
     def _rest(self) -> float:
         """Seconds until this partition looks what has become due, if no message comes in."""

@@ -100,11 +100,13 @@ class Crawl:
         refreshing: bool = False,
         now: float = START,
         plugins: Sequence[Extension] = (),
+        ahead: bool = False,
     ) -> None:
         self.settings = settings
         self.scope = scope or Scope(settings.crawl, settings.rules)
         self.frontiers = [
-            Frontier(partition, self.scope, settings, refreshing, extensions(settings)) for partition in partitions
+            Frontier(partition, self.scope, settings, refreshing, extensions(settings), ahead)
+            for partition in partitions
         ]
         self.now = now
         self.room = PLENTY

@@ -25,7 +25,7 @@ def taken(lines, leased, most=3, valid=lambda page: True):
     def claim(host):
         return leased[host] < most
 
-    for page in lines.take(leased, most, valid, claim):
+    for page in lines.take(np.array(leased) < most, valid, claim):
         leased[page // 1000] += 1
         found.append(page)
     return found
@@ -68,7 +68,7 @@ def test_where_places_are_too_few_for_all_hosts_each_gets_its_turn(places, turns
             lines.put(host, 1000 * host + page)
     for _ in range(turns):
         left = list(range(places))
-        for page in lines.take(np.zeros(5, np.int32), 1, lambda page: True, lambda host, left=left: bool(left)):
+        for page in lines.take(np.ones(5, np.bool_), lambda page: True, lambda host, left=left: bool(left)):
             left.pop()
             served.append(page // 1000)
     counts = [served.count(host) for host in range(5)]

@@ -113,9 +113,8 @@ def test_a_host_with_nothing_but_poor_unread_pages_is_not_read_ahead_for_gamma()
     hosts = crawl.frontier.partition.hosts
     assert hosts.barren[hosts.numbers["h1.example"]]
     assert not hosts.barren[hosts.numbers["h0.example"]]
-    short = crawl.frontier.scheduler.revisits.contested.short(64)
     assert hosts.waiting[hosts.numbers["h1.example"]]
-    assert hosts.numbers["h1.example"] not in dict(short)
+    assert not crawl.frontier.scheduler.look_ahead.stock[hosts.numbers["h1.example"]]
 
 
 def test_a_crawl_that_is_not_refreshed_reads_the_whole_of_a_finite_pattern():
@@ -290,6 +289,22 @@ def test_a_folder_that_leads_nowhere_but_on_gets_a_small_share_though_it_knows_i
         for line in why(crawl.views(), "http://h0.example/lost/x.html", crawl.now)["because"]
     )
     assert crawl.audit()["ok"]
+
+
+def test_a_crawl_that_refreshes_and_ends_reads_on_where_every_page_is_poor():
+    """A chain of pages of one folder, and nothing beside it: its bound counts reads, so it comes to an end."""
+    crawl, links, read = Crawl.in_memory(refreshing=True, ahead=True), numbered((-12, -1, 1, 12)), []
+    crawl.submit("http://h0.example/lost/0.html")
+    for _ in range(600):
+        orders = crawl.turn()
+        crawl.deliver_all()
+        for order in orders:
+            crawl.answer(order, links(order.url), signature=signature(order.page))
+        read += [order.url for order in orders]
+        crawl.now += 0.25
+    frontier, page = crawl.page("http://h0.example/lost/1.html")
+    assert frontier.partition.standing.is_poor(page)
+    assert len(read) > 1_000, "it stood still after 388"
 
 
 def test_a_large_honest_tree_beside_an_endless_folder_is_known_by_its_ends():

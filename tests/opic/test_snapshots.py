@@ -71,6 +71,19 @@ def test_pages_that_err_together_are_held_at_95_of_100_moments():
     assert 0.88 <= np.mean(held) <= 0.98  # 0.67 by the mean of the squared movements alone
 
 
+def test_a_moment_at_which_herds_are_farther_off_than_mostly_has_wider_ones():
+    """100 herds of 30 pages that err together: now twice as far as at all moments before."""
+    crawl, herd = Settling(0.0, 0.0, window=lambda time: 16.0), np.arange(PAGES) % 100
+    spread, held = [0.03], []
+    crawl.importance = lambda: np.exp((spread[0] * crawl.rng.standard_normal(100))[herd])
+    for _ in range(10):
+        crawl.live(crawl.time + 60.0)
+        spread[0] = 0.06
+        held.append(crawl.half_widths()[1])
+        spread[0] = 0.03
+    assert 0.88 <= np.mean(held) <= 0.99  # 0.75 with the chance of the mean moment
+
+
 def test_few_are_kept_and_the_sample_grows_with_the_crawl():
     snapshots = Snapshots()
     for time in range(40):

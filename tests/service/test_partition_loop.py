@@ -462,19 +462,24 @@ async def test_cash_of_another_partition_waits_for_a_window_and_then_makes_one_g
 
 
 async def test_cash_of_another_partition_waits_while_the_node_reads(tmp_path):
+    """But for what brings the first pages to read: a crawl of 16 partitions would be read without them for a second."""
     rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.01), partitions=4)
     page = next(url(host, 1) for host in range(200) if partition_of(host_of(url(host, 1)), 4) == 0)
     rig.starving = False
     async with rig.running():
         await asyncio.sleep(0.05)  # its first turn
+        rig.post(CashTransfer(1, 0, 1, (Passing(page, 5),)))
+        async with asyncio.timeout(0.7):
+            assert [order.url for order in await rig.orders()] == [page]
+            assert await rig.bus.receive(topics.pages(1), 10) == [Ack(0, 1, 1)]
         turns = rig.loop.turns
-        for number in (1, 2, 3):
+        for number in (2, 3, 4):
             rig.post(CashTransfer(1, 0, number, (Passing(page, 5),)))
             await asyncio.sleep(0.2)
         assert rig.loop.turns == turns, "a window of 0.04 s has passed long since"
         rig.starving = True
         async with asyncio.timeout(60):
-            assert await rig.bus.receive(topics.pages(1), 10) == [Ack(0, 1, 3)]
+            assert await rig.bus.receive(topics.pages(1), 10) == [Ack(0, 1, 4)]
         assert rig.loop.turns == turns + 1
 
 

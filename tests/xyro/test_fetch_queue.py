@@ -111,6 +111,41 @@ def test_what_one_side_could_not_use_is_not_owed_to_it_later() -> None:
     assert Counter(job[1].priority for job in drain(queue)[:100])[DISCOVER] == pytest.approx(50, abs=1)
 
 
+def some_with_both(queue: FetchQueue, turn: int) -> Counter[str]:
+    """Orders of 60 hosts, of which ten have both kinds, the others one; whose discoveries and refreshes are popped?"""
+    for host in range(60):
+        for priority in (DISCOVER, REFRESH) if host < 10 else (DISCOVER,) if host < 50 else (REFRESH,):
+            queue.put(order(1_000 * turn + host, priority), f"h{host}")
+    read: Counter[str] = Counter()
+    while job := queue.pop(float(turn)):
+        read[f"{'both' if int(job[0][1:]) < 10 else 'one'} {job[1].priority.name}"] += 1
+        queue.release(job[0], turn + 1.0)
+    return read
+
+
+def test_hosts_that_have_one_kind_take_nothing_from_those_that_have_both() -> None:
+    queue, read = FetchQueue(20.0), Counter[str]()
+    for turn in range(100):
+        read += some_with_both(queue, turn)
+        for host in range(10):
+            queue.drop(f"h{host}")
+    assert read["both DISCOVER"] == pytest.approx(200, abs=1) and read["both REFRESH"] == pytest.approx(800, abs=1)
+    assert (read["one DISCOVER"], read["one REFRESH"]) == (4_000, 1_000)
+
+
+def test_where_slots_are_scarce_gamma_is_of_all_reads() -> None:
+    """Hosts wait for slots: whoever has new pages alone waits, too, when it is refresh's turn."""
+    queue, read = FetchQueue(20.0), Counter[Priority]()
+    for page in range(9_000):
+        queue.put(order(page, DISCOVER if page % 3 else REFRESH), f"h{page % 300}")
+    for taken in range(1_300):
+        host, job = queue.pop(0.0) or pytest.fail("nothing")
+        queue.release(host, 0.0)
+        if taken >= 300:
+            read[job.priority] += 1
+    assert read[DISCOVER] == pytest.approx(200, abs=1)
+
+
 @pytest.mark.parametrize("gamma", [-1.0, 100.1, math.nan])
 def test_gamma_is_a_percentage(gamma: float) -> None:
     with pytest.raises(ValueError, match="gamma"):

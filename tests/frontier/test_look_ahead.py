@@ -1,0 +1,47 @@
+"""LookAhead: what a host has out is divided by gamma, so one that uses up all between two turns keeps it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.frontier.rig import url
+from tests.frontier.test_scheduler import both_sides, sides
+
+MENU = 900
+"""pages of each kind"""
+
+
+@pytest.mark.parametrize("gamma", [5.0, 25.0, 50.0, 75.0, 95.0])
+def test_a_host_that_uses_up_all_its_orders_before_each_turn_keeps_gamma(gamma):
+    crawl = both_sides(64, gamma, due=MENU, new=MENU)
+    for turn in range(10):
+        for order in list(crawl.orders.values()):
+            crawl.answer(order)
+        crawl.issued.clear()
+        crawl.turn()
+        if turn >= 5:  # at first it looks a few pages ahead
+            read = sides(crawl.issued)
+            assert len(read) >= 64 and 100 * read.count("discovery") / len(read) == pytest.approx(gamma, abs=2.0)
+
+
+def test_where_few_unread_pages_are_known_the_host_is_not_held_up_for_them():
+    """With gamma 95 a host has 3 known pages out beside 64 unread ones; beside 2 unread ones all that it may have."""
+    crawl = both_sides(64, 95.0, due=MENU, new=2)
+    for turn in range(6):
+        shown = [url(0, 2 * MENU + 2 * turn + number) for number in range(2)]
+        for number, order in enumerate(list(crawl.orders.values())):
+            crawl.answer(order, *([shown] if number == 0 else ()), signature=bytes([turn, number]) * 8)
+        crawl.issued.clear()
+        crawl.turn()
+    read = sides(crawl.issued)
+    assert read.count("discovery") == 2 and read.count("refresh") == 64
+
+
+def test_discovery_takes_the_part_of_known_pages_where_these_are_too_few():
+    crawl = both_sides(64, 5.0, due=2, new=200)
+    for _ in range(3):
+        for order in list(crawl.orders.values()):
+            crawl.answer(order)
+        crawl.issued.clear()
+        crawl.turn()
+    assert sides(crawl.issued).count("discovery") >= 4 and url(0) not in {order.url for order in crawl.issued}
