@@ -166,20 +166,6 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all, and sync it. MachineError: the disk failed."""
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        with fresh.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.rename(path)
-        sync(path.parent)
-    except OSError as error:
-        raise MachineError(f"{path}: {error.strerror}: mend the disk") from error
-
-
 class Shadow:
     """A directory with the files of a store, on the first of the places for temporary files that has room.
 

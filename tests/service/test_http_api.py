@@ -249,6 +249,7 @@ BAD = [
     ("POST", "/submit", b" " * (BODY + 1), 413, "Too Large"),
     ("POST", "/hosts", b'{"host": "a"}', 400, "pause, resume or block"),
     ("POST", "/hosts", b'{"host": 1, "action": "pause"}', 400, "host[:port]"),
+    ("POST", "/hosts", b'{"host": "", "action": "pause"}', 400, "host[:port]"),
     ("POST", "/hosts", b'{"host": "a", "action": ["pause"]}', 400, "pause, resume or block"),
 ]
 

@@ -1,0 +1,31 @@
+"""What is freed goes back to the system (xyro/process_memory.py), in a process of its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+CHILD = """
+from xyro import process_memory
+
+def resident():
+    return next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith("VmRSS"))
+
+if {tuned}:
+    process_memory.tune()
+del_me = bytearray(31 << 20)
+del del_me
+before = resident()
+blocks = [bytes(bytearray(2 << 20)) for _ in range(40)]
+del blocks[::2]
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_large_blocks_go_back_to_the_system():
+    grown = {}
+    for tuned in (True, False):
+        child = [sys.executable, "-c", CHILD.format(tuned=tuned)]
+        grown[tuned] = int(subprocess.run(child, check=True, capture_output=True, timeout=60).stdout)
+    assert grown[True] < 50 < 70 < grown[False], "MB: half of what was allocated, and all of it"
