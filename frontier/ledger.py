@@ -5,7 +5,8 @@ those pages and moves their cash over their links. outbox.py carries cash to oth
 and orders.
 
 Between groups holds: sum of effective cash over the partition's own pages + pot + account = UNIT x known pages, minus
-what went to and plus what came from other partitions, and what FOREIGN entries hold, which is on its way (outbox.py).
+what went to and plus what came from other partitions. FOREIGN entries hold cash only within a group, or while the
+outbox is full (outbox.py).
 
 Importance is told by interpolation: the column `flow` keeps what flowed through a page over the last T turnovers
 (opic/importance.py). T applies when flow is measured and when it is read; nothing stored depends on it. With

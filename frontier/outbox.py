@@ -8,9 +8,6 @@ applied, so sending again changes nothing. Whatever carries them may lose, repea
 in time is sent again, the oldest first, more of them while that helps, and a receiver that finds a number missing keeps
 what came early and says at once which one it has.
 
-What is news to another partition leaves with its group. Cash for pages that it was told of before stays in their
-FOREIGN entries for up to HOLD seconds, so that what many links of many groups pay a page goes as one item.
-
 The outbox is bounded (`[cluster] outbox`): while it is full, cash for other partitions stays in its FOREIGN entries,
 and what is news to them is told when half of the outbox has left.
 
@@ -50,12 +47,6 @@ SOONEST, LATEST = 3.0, 30.0
 Ack may be held back at both ends (service/node/partition_loop.py: LONGEST_HOLD)"""
 MOST_AGAIN = 64
 """transfers sent again at once"""
-HOLD = 3.0
-"""seconds that cash for pages which other partitions know waits for more of it"""
-BANK_SHARE = 100
-"""one in so many units of its pages' cash is in the pot of a partition's virtual page before it goes to partition 0"""
-PAYS_EVERY = 1.0
-"""least seconds between two payouts of partition 0: each is a message for every other partition"""
 EARLY = 64
 """most transfers of one source that wait for a missing one: 13 MB"""
 HELD_FROM = rows.META.key("held")
@@ -138,12 +129,6 @@ class Outbox:
         """first page that was minted since the outbox was full, as it is stored"""
         self._nearer = self._late = np.empty(0, np.int64)
         """FOREIGN entries whose depth fell while it is full; those that are told now that it is full no more"""
-        self._waiting: list[Ids] = []
-        """FOREIGN entries whose cash waits; some may stand twice"""
-        self._waiting_until = math.inf
-        """wall clock"""
-        self._pays_at = -math.inf
-        """partition 0, wall clock: when the pot is shared out again"""
         self._reported = (0, 0)
         self._owners = np.empty(0, np.int64)
         """partitions of the hosts met until now"""
@@ -171,8 +156,6 @@ class Outbox:
         first = self.partition.get(HELD_FROM)
         self._held_from = None if first is None else int.from_bytes(first, "big")
         self.is_full = first is not None
-        if not self.is_full:
-            self._hold(self._with_cash(), 0.0)
         return again
 
     def dump(self) -> dict[str, list[tuple[int, ...]]]:
@@ -293,15 +276,7 @@ class Outbox:
         """Return when something is to be sent again (wall clock, seconds); infinite if nothing is on its way."""
         if self._retelling or len(self._late) or (self.is_full and not self.unacknowledged):
             return 0.0
-        times = [self._waiting_until, *(resend.at for resend in self._resends.values())]
-        if self._shares_out and not self.is_full and self.ledger.virtual.due(self.ledger.known_everywhere):
-            times.append(self._pays_at)
-        return min(times)
-
-    @property
-    def _shares_out(self) -> bool:
-        """This is partition 0 of several."""
-        return self.partition.number == 0 and self.partitions > 1
+        return min((resend.at for resend in self._resends.values()), default=math.inf)
 
     def collect(
         self, touched: Iterable[Ids], nearer: Iterable[Ids], born: int, now: float, limit: int
@@ -320,8 +295,8 @@ class Outbox:
             return transfers
         news = np.arange(born, self.partition.columns.n)
         news = np.concatenate([news, *nearer, *self._retold(), self._told_late()]).astype(np.int64)
-        parcels = self._parcels(touched, news, now)
-        virtual = self._virtual(now)
+        parcels = self._parcels(touched, news)
+        virtual = self._virtual()
         for target in sorted({*parcels, *virtual}):
             items = parcels.get(target, [])
             for start in range(0, max(1, len(items)), MOST_ITEMS):
@@ -335,7 +310,6 @@ class Outbox:
         """Full from `limit` bytes on, until half of them have left; then all that waited is told, in several groups."""
         if not self.is_full and self.bytes >= limit:
             self.is_full = True
-            self._waiting, self._waiting_until = [], math.inf  # all that has cash is told when it is full no more
             if self._held_from is None:  # else the last time is not over
                 self._held_from = born
                 self.partition.put(HELD_FROM, born.to_bytes(8, "big"))
@@ -397,24 +371,18 @@ class Outbox:
                     again.append(transfer)
         return again
 
-    def _parcels(self, touched: Iterable[Ids], news: Ids, now: float) -> dict[int, list[Passing]]:
-        """Items for each other partition: of news at once, of other FOREIGN entries with cash when it has waited, and
-        in a group that marks pages. What leaves is left without cash."""
+    def _parcels(self, touched: Iterable[Ids], news: Ids) -> dict[int, list[Passing]]:
+        """Items for each other partition; the FOREIGN entries among the pages are left without cash."""
         columns, parcels = self.partition.columns, defaultdict[int, list[Passing]](list)
-        is_due = bool(self._marks) or (bool(self._waiting) and not now < self._waiting_until <= now + HOLD)
-        waiting = self._waiting if is_due else []
-        pages = np.concatenate([news, *touched, *waiting]).astype(np.int64)
+        pages = np.concatenate([news, *touched]).astype(np.int64)
         is_foreign = columns["state"][pages] == State.FOREIGN
-        if is_due:
-            self._waiting, self._waiting_until = [], math.inf
         if not is_foreign.any():
             return parcels
         news = news[is_foreign[: len(news)]]
         pages = distinct(pages[is_foreign])
         cash = columns["cash"][pages]
-        chosen = (cash > 0) & is_due
+        chosen = cash > 0
         chosen[pages.searchsorted(news)] = True
-        self._hold(pages[~chosen & (cash > 0)], now + HOLD)
         pages, units = pages[chosen], cash[chosen]
         hosts, heritage = columns["host"][pages], self.pages.heritage
         owners, names = self.owners_of_hosts()[hosts].tolist(), self.partition.hosts.names
@@ -427,18 +395,6 @@ class Outbox:
         columns.touch("cash", pages)
         return parcels
 
-    def _hold(self, pages: Ids, until: float) -> None:
-        """Let the cash of these FOREIGN entries wait, with that which waits already."""
-        if len(pages):
-            self._waiting.append(pages)
-            self._waiting_until = min(self._waiting_until, until)
-
-    def _with_cash(self) -> Ids:
-        """FOREIGN entries that hold cash."""
-        columns = self.partition.columns
-        cash, states = columns["cash"][: columns.n], columns["state"][: columns.n]
-        return np.flatnonzero((cash > 0) & (states == State.FOREIGN))
-
     def owners_of_hosts(self) -> Ids:
         """Partitions of the hosts, by their numbers."""
         names, owners = self.partition.hosts.names, self._owners
@@ -447,18 +403,18 @@ class Outbox:
             self._owners = owners = np.concatenate([owners, np.array(new, np.int64)])
         return owners
 
-    def _virtual(self, now: float) -> dict[int, int]:
+    def _virtual(self) -> dict[int, int]:
         """Units of the virtual page to each partition: income to 0, or 0's payouts. Settles this one's account."""
         self.ledger.repay()
         virtual, pages, weighted = self.ledger.virtual, self.ledger.known_pages, self.ledger.weighted
         out: dict[int, int] = {}
         if self.partition.number:
-            if virtual.due(pages, BANK_SHARE) or (virtual.pot and self._has_grown(pages, weighted)):
+            if virtual.due(pages) or (virtual.pot and self._reported != (pages, weighted)):
+                self._reported = (pages, weighted)
                 out[0] = virtual.take()
         elif virtual.due(self.ledger.known_everywhere) and self.claims:
             out = self._meet_claims(virtual)
-        elif virtual.due(self.ledger.known_everywhere) and not now < self._pays_at <= now + PAYS_EVERY:
-            self._pays_at = now + PAYS_EVERY
+        elif virtual.due(self.ledger.known_everywhere):
             others = [self.elsewhere.get(q, PartitionCounts()) for q in range(1, self.partitions)]
             counts = [weighted, *(other.weighted for other in others)]
             if not any(counts):  # nobody is to be paid yet: all are
@@ -468,12 +424,6 @@ class Outbox:
             out = {q: units for q, units in enumerate(parts) if q and counts[q]}
         virtual.settle(pages)
         return out
-
-    def _has_grown(self, pages: int, weighted: int) -> bool:
-        """Partition 0 was told of other numbers of pages."""
-        return any(
-            abs(now - then) * BANK_SHARE > now for now, then in zip((pages, weighted), self._reported, strict=True)
-        )
 
     def _meet_claims(self, virtual: VirtualPage) -> dict[int, int]:
         """Pay claims as far as the pot goes."""
@@ -498,8 +448,6 @@ class Outbox:
         self.sent[target] += 1
         focused = tuple(i for i, item in enumerate(items) if item.url in self._marks) if self._marks else ()
         number, weighted = self.sent[target], self.ledger.weighted
-        if target == 0:
-            self._reported = (pages, weighted)
         transfer = CashTransfer(
             self.partition.number, target, number, items, units, spent, pages, weighted=weighted, focused=focused
         )

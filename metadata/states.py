@@ -14,7 +14,7 @@
     BLOCKED       its address or port is never contacted, or a      a person resumes the host
                   person blocked the host
     FOREIGN       lives in another partition: holds cash only       never
-                  until it is sent there
+                  until the commit group ends
 
 Cash of READ pages is spent over their links; UNREAD and ERROR keep theirs; the others are dangling: when selection
 reaches them their cash goes to the virtual page.

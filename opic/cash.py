@@ -207,9 +207,9 @@ class VirtualPage:
         """`pages` pages became known: each brings one page's worth of new cash."""
         self.receive(UNIT * pages)
 
-    def due(self, pages: int, share: int = PAYOUT_SHARE) -> bool:
-        """The pot holds at least 1/share of the cash of `pages` pages (all the crawl knows)."""
-        return pages > 0 and self.pot * share >= UNIT * pages
+    def due(self, pages: int) -> bool:
+        """The pot holds at least 1/PAYOUT_SHARE of the cash of `pages` pages (all the crawl knows)."""
+        return pages > 0 and self.pot * PAYOUT_SHARE >= UNIT * pages
 
     def pay(self, pages: int) -> int:
         """One partition: pay the pot to its `pages` pages if it is due. Returns by how much the scalar rose."""

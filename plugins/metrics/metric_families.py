@@ -184,7 +184,7 @@ def _cash(figures: Figures, numbers: Sequence[int], known: int) -> Iterator[Metr
     if not figures:
         return
     cash = GaugeMetricFamily("xyro_cash_units", "Cash, 65,536 units a known page.", labels=("where",))
-    flight = sum(part["waiting"] for part in figures) + sum(
+    flight = sum(
         units
         for number, part in zip(numbers, figures, strict=True)
         for target, waiting in part["sent"].items()

@@ -77,10 +77,10 @@ class ReadCounts:
             self.waits[priority].add(times)
 
     def figures(self, now: float) -> dict[str, Any]:
-        """Plain values; cash is counted in units; `waiting` is what waits to be sent elsewhere."""
+        """Plain values; cash is counted in units, over all columns."""
         frontier = self._frontier
         n, outbox = frontier.columns.n, frontier.outbox
-        own = frontier.columns["state"][:n] != State.FOREIGN
+        cash = frontier.ledger.effective(slice(0, n))
         return {
             "reads": [[result, purpose, count] for (result, purpose), count in self.reads.items()],
             "changes": dict(self.changes),
@@ -89,8 +89,7 @@ class ReadCounts:
             "waits": {priority.name.lower(): waits.figures() for priority, waits in self.waits.items()},
             "overdue": frontier.freshness.overdue(now) if frontier.scheduler.schedule.refreshing else 0.0,
             "refreshed": frontier.freshness.expected.importance if frontier.scheduler.schedule.refreshing else 0.0,
-            "cash": int(frontier.ledger.effective(slice(0, n))[own].sum()),
-            "waiting": int(frontier.columns["cash"][:n][~own].sum()),
+            "cash": int(cash[frontier.columns["state"][:n] != State.FOREIGN].sum()),
             "virtual": int(frontier.ledger.virtual.balance),
             "sent": {target: [list(each) for each in waiting] for target, waiting in outbox.unacknowledged.items()},
             "applied": dict(outbox.applied),

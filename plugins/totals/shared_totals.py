@@ -96,7 +96,7 @@ class SharedTotals:
     def _hear(self, command: TellSums) -> None:
         if command.source >= 0:
             self._parts[command.source] = command.sums()
-            self._fresh = self._fresh or command.page_count > 0  # a crawl that begins has nothing to pass on
+            self._fresh = True
         else:
             others, scheduler = command.sums(), self._frontier.scheduler
             scheduler.bandwidth.hear_others(others)

@@ -59,10 +59,8 @@ class _Member:
     """its pages, without those of other partitions, in order"""
     cash: Ids
     """what they held when it began"""
-    foreign: Ids
-    """its entries for pages of the others whose cash waits to be sent (outbox.py); these have it from now on"""
     total: int
-    """with the pot of its virtual page, and that cash"""
+    """with the pot of its virtual page"""
     shift: int
     """ticks by which the common clock is ahead of its own"""
 
@@ -132,13 +130,11 @@ class JointSettling:
         self._known_children = {} if children is None else children
         count = 0
         for frontier, numbers in zip(frontiers, placed, strict=True):
-            is_foreign = frontier.columns["state"][: len(numbers)] == State.FOREIGN
-            own, raw = np.flatnonzero(~is_foreign), frontier.columns["cash"][: len(numbers)]
-            foreign = np.flatnonzero(is_foreign & (raw > 0) & (numbers != UNKNOWN))
+            own = np.flatnonzero(frontier.columns["state"][: len(numbers)] != State.FOREIGN)
             shift = self._clock - frontier.ledger.clock.ticks
             cash = frontier.ledger.effective(own)
-            total = int(cash.sum()) + frontier.ledger.virtual.pot + int(raw[foreign].sum())
-            self._members.append(_Member(frontier, count, own, cash, foreign, total, shift))
+            total = int(cash.sum()) + frontier.ledger.virtual.pot
+            self._members.append(_Member(frontier, count, own, cash, total, shift))
             count += len(own)
         self._firsts = np.array([member.first for member in self._members])
         self._spent = np.zeros(len(self._members), np.int64)
@@ -164,8 +160,6 @@ class JointSettling:
             hosts += len(member.frontier.partition.hosts)
             for name in ("clock", "birth"):
                 columns[name][member.pages] += np.uint32(member.shift & 0xFFFF_FFFF)
-        for member, numbers in zip(self._members, self._placed, strict=True):
-            np.add.at(columns["cash"], numbers[member.foreign], member.frontier.columns["cash"][member.foreign])
         return columns
 
     def _joined(self, richest: Frontier, columns: Columns) -> Ledger:
@@ -242,8 +236,7 @@ class JointSettling:
         cash, pot = _evened(self._cash(member), member.total)
         changed = cash != member.cash
         columns["cash"][own] += cash - member.cash
-        columns["cash"][member.foreign] = 0
-        columns.touch("cash", np.concatenate([own[changed], member.foreign]))
+        columns.touch("cash", own[changed])
         clock = union.columns["clock"][member.pages] - np.uint32(member.shift & 0xFFFF_FFFF)
         spent = clock != columns["clock"][own]
         columns["clock"][own], columns["flow"][own] = clock, union.columns["flow"][member.pages]

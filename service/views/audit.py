@@ -2,7 +2,7 @@
 
 The cash equation over all partitions, to the unit:
 
-    sum of effective cash of known pages + virtual page + what waits to be sent + transfers not yet applied
+    sum of effective cash of known pages + virtual page + transfers that their receiver has not applied
         = 65,536 x known pages + units that a restored partition paid out twice and has not taken back yet
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from xyro.frontier.outbox import HELD_FROM
 from xyro.metadata import rows
 from xyro.metadata.states import CLASS_MASK, CLASS_SHIFT, LEASED, WANTED, State
 from xyro.opic.cash import UNIT
@@ -53,8 +54,6 @@ class PartitionAudit(msgspec.Struct):
     """units that are too many since a partition was restored from a backup, and are still to be taken back"""
     counted: dict[int, int] = {}
     """partition -> its known pages, as it last told partition 0"""
-    waiting: int = 0
-    """units that wait to be sent to pages of other partitions"""
 
 
 def audit(views: Views, extensions: Sequence[ViewExtension] = ()) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def audit_part(views: list[View], extensions: Sequence[ViewExtension] = ()) -> P
     violations = list(islice(found, MAX_LISTED))
     return PartitionAudit(
         pages=sum(int(view.own.sum()) for view in views),
-        cash=sum(int(view.cash[view.own].sum()) for view in views),
+        cash=sum(int(view.cash.sum()) for view in views),
         virtual=sum(view.pot for view in views),
         violations=violations,
         more=sum(1 for _ in found),
@@ -84,7 +83,6 @@ def audit_part(views: list[View], extensions: Sequence[ViewExtension] = ()) -> P
         partitions=[view.partition.number for view in views],
         excess=sum(view.excess for view in views),
         counted={source: pages for view in views for source, pages in view.told_pages.items()},
-        waiting=sum(int(view.cash[~view.own].sum()) for view in views),
     )
 
 
@@ -94,7 +92,6 @@ def combined_audit(parts: Sequence[PartitionAudit], missing: Sequence[str] = ())
     sent = {(source, target): seq for part in parts for source, target, seq in part.sent}
     transfers = [transfer for part in parts for transfer in part.transfers]
     in_flight = sum(units for source, target, seq, units in transfers if seq > applied.get((source, target), 0))
-    in_flight += sum(part.waiting for part in parts)
     pages, cash = sum(part.pages for part in parts), sum(part.cash for part in parts)
     virtual = sum(part.virtual for part in parts)
     excess = sum(part.excess for part in parts)
@@ -167,8 +164,8 @@ def _columns(view: View) -> Iterator[str]:
     if (view.cash < 0).any():
         yield f"page {int(np.flatnonzero(view.cash < 0)[0])} has less than no cash"
     foreign = ~view.own
-    if (view.keys[foreign] < 0).any():
-        yield "less than no cash waits for a page of another partition"
+    if view.keys[foreign].any() and view.store.get(HELD_FROM) is None:
+        yield "cash lies on a page of another partition"
     if int(foreign.sum()) != view.foreign:
         yield f"{int(foreign.sum())} pages of other partitions, {view.foreign} were counted"
     if view.n and int(view.state.max()) > max(State):

@@ -269,7 +269,7 @@ class Crawl:
         for frontier in self.frontiers:
             n = frontier.columns.n
             own = frontier.columns["state"][:n] != State.FOREIGN
-            there += int(frontier.columns["cash"][:n][~own].sum())  # of pages elsewhere: it waits for more
+            assert not frontier.columns["cash"][:n][~own].any()
             there += sum((frontier.columns["cash"][:n][own] + _paid(frontier)[own]).tolist())
             there += frontier.ledger.virtual.pot + frontier.ledger.virtual.account
             known += int(own.sum())

@@ -13,7 +13,6 @@ from xyro.configs import schema
 from xyro.configs.schema import OpicSettings, RefreshSettings, Settings, StoreSettings
 from xyro.frontier.batch import MessageBatch
 from xyro.frontier.host_inflow import mixed
-from xyro.frontier.outbox import HOLD
 from xyro.opic.graph import from_lists
 from xyro.opic.pagerank import pagerank
 from xyro.opic.sites import site_rank
@@ -53,7 +52,6 @@ def crawled(crawl, links, spends=0):
 
 def spend(crawl, turns):
     for _ in range(turns):
-        crawl.now += HOLD  # cash for pages of other partitions waits so long
         for q, frontier in enumerate(crawl.frontiers):
             crawl.write(frontier.turn(MessageBatch(), crawl.now, crawl.room, 40), q)
         crawl.deliver_all()

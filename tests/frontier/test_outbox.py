@@ -130,10 +130,9 @@ def test_one_ack_of_a_group_says_what_all_its_transfers_came_to():
 
 
 def lost(crawl, order, count=1):
-    """Transfers of partition 0 to 1 that never arrive; there is nothing to share out beside."""
+    """Transfers of partition 0 to 1 that never arrive."""
     crawl.answer(order, [elsewhere(crawl, 1, 3)])
     crawl.turn(0)
-    crawl.frontier.ledger.virtual.take()
     found = sent(crawl)
     crawl.wire = []
     return found
@@ -208,56 +207,6 @@ def test_news_of_a_page_travel_without_cash():
     assert crawl.state(elsewhere(crawl, 1, 3)) is State.UNREAD
 
 
-# Cash that waits
-
-
-def shown_again(crawl, *pages):
-    """Page 0 is read again and shows these pages of partition 1; the transfers of its turn."""
-    crawl.wire = [message for message in crawl.wire if not isinstance(message, CashTransfer)]
-    crawl.submit(elsewhere(crawl, 0))
-    crawl.turn(0)
-    crawl.frontier.ledger.credit(np.array([0]), np.array([UNIT]))
-    links = [elsewhere(crawl, 1, page) for page in pages]
-    crawl.answer(crawl.order(elsewhere(crawl, 0)), links, signature=bytes([len(pages)]) * 16)
-    crawl.turn(0)
-    return [one for one in sent(crawl) if one.items]
-
-
-def test_cash_of_a_page_that_is_known_there_waits_and_goes_as_one_item():
-    crawl, order = begun()
-    crawl.answer(order, [elsewhere(crawl, 1, 3)])
-    crawl.turn(0)
-    began = crawl.now
-    assert [len(one.items) for one in sent(crawl)] == [1], "news leaves with its group"
-    assert shown_again(crawl, 3) == [] and shown_again(crawl, 3) == []
-    before = crawl.cash()
-    assert before[0] == before[1] + 2 * UNIT, "it is there, on its way"
-    outbox = crawl.frontier.outbox
-    assert outbox.next_time() <= began + module.HOLD
-    (news,) = shown_again(crawl, 3, 4)
-    assert [item.url for item in news.items] == [elsewhere(crawl, 1, 4)], "news of another page does not wait for it"
-    crawl.wire = []
-    crawl.now = began + module.HOLD + 0.1
-    crawl.turn(0)
-    (joined,) = [one for one in sent(crawl) if one.items and one.seq > news.seq]
-    assert sorted(item.url for item in joined.items) == [elsewhere(crawl, 1, 3)]
-    assert joined.items[0].cash > 2 * UNIT
-    assert crawl.cash()[0] == before[0] + UNIT
-
-
-def test_cash_that_waits_is_sent_after_a_restart():
-    crawl, order = begun()
-    crawl.answer(order, [elsewhere(crawl, 1, 3)])
-    crawl.turn(0)
-    assert shown_again(crawl, 3) == []
-    again = Crawl([_reborn(frontier.partition) for frontier in crawl.frontiers], ANY)
-    assert again.frontier.outbox.next_time() <= 0.0
-    again.wire = []
-    again.turn(0)
-    assert [item.url for one in sent(again) for item in one.items] == [elsewhere(again, 1, 3)]
-    assert again.cash() == crawl.cash()
-
-
 # The virtual page
 
 
@@ -269,7 +218,6 @@ def test_the_virtual_page_is_shared_out_by_partition_0_in_proportion_to_pages():
 
     def settle():
         for _ in range(12):
-            crawl.now += module.PAYS_EVERY
             crawl.turn()
             crawl.deliver_all()
         return np.array([zero.ledger.virtual.scalar, one.ledger.virtual.scalar])

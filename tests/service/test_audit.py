@@ -126,7 +126,7 @@ def negative_cash(frontier):
 
 
 def foreign_cash(frontier):
-    frontier.columns["cash"][page_in(frontier, State.FOREIGN)] = -5
+    frontier.columns["cash"][page_in(frontier, State.FOREIGN)] = 5
 
 
 def foreign_count(frontier):
@@ -281,7 +281,7 @@ def applied_too_much(frontier):
 FAULTS = {
     more_cash: "cash: 5,373,953 units where 5,373,952 were minted (+1)",
     negative_cash: "has less than no cash",
-    foreign_cash: "less than no cash waits for a page of another partition",
+    foreign_cash: "cash lies on a page of another partition",
     foreign_count: "were counted",
     no_state: "is in no state",
     no_host: "is booked under host 1000, which does not exist",

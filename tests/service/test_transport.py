@@ -68,9 +68,10 @@ async def test_a_partition_hears_at_once_of_what_is_not_cash(tmp_path):
     async with two_nodes(tmp_path) as (one, two):
         heard: list[int] = []
         two.commanded.append(heard.append)
+        one.sender(1).post(topics.pages(2), Ack(source=1, target=2, seq=7))
+        one.sender(1).post(topics.pages(2), PART)
+        came = []
         async with asyncio.timeout(30):
-            one.sender(1).post(topics.pages(2), Ack(source=1, target=2, seq=7))
-            assert await two.receive(topics.pages(2), 10) and heard == []
-            one.sender(1).post(topics.pages(2), PART)
-            await two.receive(topics.pages(2), 10)
-        assert {*heard} == {2}  # again, where the answer takes long
+            while len(came) < 2:
+                came += await two.receive(topics.pages(2), 10)
+        assert heard == [2]
