@@ -329,7 +329,7 @@ def test_acceptance_tells_better_from_worse():
     ],
 )
 def test_sizes_out_of_range_are_refused(wrong, capsys):
-    assert opic_lab.main(wrong) == 2 and capsys.readouterr().err.startswith("--")
+    assert opic_lab.main(wrong) == 2 and capsys.readouterr().err.startswith("xyro: --")
 
 
 def test_the_confidence_of_the_crawl_is_a_command(capsys):

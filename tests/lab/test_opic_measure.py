@@ -148,7 +148,7 @@ def test_pickles_and_other_files_are_refused(tmp_path):
 )
 def test_bad_choices_get_one_line_and_exit_code_2(tmp_path, capsys, wrong):
     code, out = said(capsys, "--graph", saved(tmp_path / "g.npz", tiny()), *wrong)
-    assert code == 2 and out.out == "" and out.err.startswith("--") and out.err.count("\n") == 1
+    assert code == 2 and out.out == "" and out.err.startswith("xyro: --") and out.err.count("\n") == 1
 
 
 def header(shape):
@@ -190,7 +190,9 @@ BROKEN = {
 def test_a_file_that_is_broken_on_purpose_is_told_in_a_line(tmp_path, capsys, make):
     make(tmp_path / "g.npz")
     code, out = said(capsys, "--graph", tmp_path / "g.npz", "--json")
-    assert code == 2 and out.out == "" and out.err.startswith(f"{tmp_path / 'g.npz'}: ") and out.err.count("\n") == 1
+    assert (
+        code == 2 and out.out == "" and out.err.startswith(f"xyro: {tmp_path / 'g.npz'}: ") and out.err.count("\n") == 1
+    )
 
 
 @pytest.mark.parametrize("large", [np.inf, 1e308])
@@ -209,7 +211,7 @@ def test_what_needs_more_ram_than_there_is_is_told_in_a_line(tmp_path, capsys):
 
 def test_a_wrong_selector_is_told_by_the_name_of_its_option(tmp_path, capsys):
     code, out = said(capsys, "--graph", saved(tmp_path / "g.npz", tiny()), "--select", "heap")
-    assert code == 2 and out.err.startswith("--select 'heap': one of sweep")
+    assert code == 2 and out.err.startswith("xyro: --select 'heap': one of sweep")
 
 
 def test_the_table_of_the_changing_graph_names_what_the_mean_does_not_meet():
