@@ -35,7 +35,8 @@ def stale_sentences(row: RefreshRow, now: float) -> Iterator[str]:
     """Say whether it has probably changed since it was read. now: 0 where nobody asks."""
     if now and row.last_read:
         stale = 100.0 * staleness(row.belief, row.last_read, now)
-        yield f"The probability that it has changed since then is {figure(stale, 2)} %."
+        chance = "below 0.01" if stale < 0.01 else figure(stale, 2)
+        yield f"The probability that it has changed since then is {chance} %."
 
 
 def interval_sentences(view: View, page: LocalPage, row: RefreshRow, now: float) -> Iterator[str]:
