@@ -38,7 +38,7 @@ NO_PAGES: Ids = np.empty(0, np.int64)
 NO_CHILDREN: NDArray[np.uint32] = np.empty(0, np.uint32)
 _UNFOLLOWED = frozenset(f for f in range(256) if f & (LINK_NOFOLLOW | LINK_HINT))
 PLAIN = Terms()
-LINKS_AT_ONCE = 2048
+LINKS_AT_ONCE = 4096
 """links of a page that one turn looks at, up to 10 us each if they are new: the rest waits (pages.py)"""
 SCAN = 1 << 16
 """most pages that one commit group's sweep looks at: 0.1 ms"""

@@ -40,7 +40,7 @@ PER_ORDER = 64
 """unread pages that a host may have for each order that it got"""
 LOOKED = 64
 """most pages with waiting links that one turn looks at"""
-SLICE_PAUSE = 0.0625
+SLICE_PAUSE = 0.125
 """seconds between two turns that look at the rest of a long page: others have theirs meanwhile"""
 RELIEF = 1.0
 """seconds between two hosts that a process lets in though nobody earned it, while the crawl has nothing to read"""

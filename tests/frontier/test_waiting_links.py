@@ -306,7 +306,7 @@ def test_waiting_links_are_counted_after_a_restart_as_before(tmp_path):
     crawl = Crawl.on_disk(tmp_path / "c", **options)
     crawl.submit(url(0))
     (order,) = crawl.turn()
-    links = [url(0, page) for page in range(1, 4 * LINKS_AT_ONCE + 101)]
+    links = [url(0, page) for page in range(1, 2 * LINKS_AT_ONCE + 101)]
     crawl.answer(order, links)
     for _ in range(4):
         for _ in range(6):
