@@ -74,4 +74,4 @@ async def test_a_partition_hears_at_once_of_what_is_not_cash(tmp_path):
         async with asyncio.timeout(30):
             while len(came) < 2:
                 came += await two.receive(topics.pages(2), 10)
-        assert heard == [2]
+        assert set(heard) == {2}, "by the part, not by the acknowledgement; a message that was sent twice tells twice"
