@@ -188,6 +188,35 @@ class Hosts:
         return rows.HOST.key(number), rows.pack(self.row(number))
 
 
+class Feeders:
+    """Which other pattern of its host led to most pages of a pattern, by a vote of the majority (Boyer and Moore). Not
+    stored: who fed patterns that go on growing shows again."""
+
+    LONGEST = 4
+    """patterns of the longest circle that is looked for"""
+
+    def __init__(self) -> None:
+        self._feeders: Slots = np.zeros(FOLDERS, np.uint16)
+        self._votes: Counts = np.zeros(FOLDERS, np.uint32)
+
+    def close(self, slot: int, feeder: int, count: int) -> bool:
+        """A pattern led to so many pages of another: tell whether that one led to it, itself or by further ones."""
+        votes = self._votes.item(slot)
+        if not votes or self._feeders.item(slot) == feeder:
+            self._feeders[slot], self._votes[slot] = feeder, votes + count
+        elif votes >= count:
+            self._votes[slot] = votes - count
+        else:
+            self._feeders[slot], self._votes[slot] = feeder, count - votes
+        for _ in range(self.LONGEST - 1):
+            if not self._votes.item(feeder):
+                return False
+            feeder = self._feeders.item(feeder)
+            if feeder == slot:
+                return True
+        return False
+
+
 class Standing:
     """Standing of the hosts and folders of a partition: how many orders the crawl has given their unread pages so far.
 
@@ -212,6 +241,9 @@ class Standing:
         """pages of a pattern that its own pages, or redirects, led to first"""
         self.fed: Counts = np.zeros(FOLDERS, np.uint32)
         """pages of a pattern that others led to first, and signs that its folder has an outside, and ends"""
+        self._circled: Counts = np.zeros(FOLDERS, np.uint32)
+        """those of them that patterns led to which are led to by this one; not stored"""
+        self._feeders = Feeders()
         self.any_doubt = False
         """some folder breeds: whoever speaks for it is to be heard (frontier/vouchers.py)"""
         self.poor_reads = 0.0
@@ -235,7 +267,8 @@ class Standing:
         redirect into another partition leads to is not known here: it counts as an endless one, and the pattern of the
         page that redirects has to be led to by others as often.
 
-        Return a parent of each folder that breeds: it is to be asked for a URL that cannot exist (`prove`).
+        Return a page of each folder that breeds, and of each pattern whose pages are met on patterns that are met on
+        its pages: it is to be asked for a URL that cannot exist (`prove`).
         """
         folder, host = self._columns[FOLDER], self._columns["host"]
         slots, above = folder[pages], folder[parents]
@@ -261,7 +294,27 @@ class Standing:
         self.any_doubt |= len(menus) > 0
         self.any_poor |= bool(self.poor_slots(folder[menus]).any())
         first = np.unique(folder[menus], return_index=True)[1]
-        return local_pages(menus[first])
+        asked = local_pages(menus[first])
+        if (crossed := np.flatnonzero(near & ~own & ~again)).size:
+            asked += [LocalPage(int(pages[crossed[i]])) for i in self._circle(slots[crossed], above[crossed])]
+        return asked
+
+    def _circle(self, slots: Slots, feeders: Slots) -> list[int]:
+        """Pages of these patterns were met on pages of others of their hosts. Return the place of one page of each that
+        has hardly any pages but in a circle."""
+        fed: dict[tuple[int, int], int] = {}
+        places: dict[int, int] = {}
+        for place, pair in enumerate(zip(slots.tolist(), feeders.tolist(), strict=True)):
+            fed[pair] = fed.get(pair, 0) + 1
+            places[pair[0]] = place
+        for (slot, feeder), count in fed.items():
+            if self._feeders.close(slot, feeder, count):
+                self._circled[slot] += count
+        return [place for slot, place in places.items() if self._runs_in_a_circle(slot)]
+
+    def _runs_in_a_circle(self, slot: int) -> bool:
+        circled, fed = self._circled.item(slot), self.fed.item(slot)
+        return circled > TRIAL * max(fed - circled, 1) and self.bred.item(slot) < PROOF
 
     def _breeds(self, slots: Slots, times: int = TRIAL) -> Mask:
         """Tell which patterns breed: their pages are met on their own pages, hardly on others."""

@@ -79,6 +79,47 @@ def test_session_ids_get_a_small_share_though_each_product_has_a_path_of_its_own
     assert {url(0, page) for page in range(60)} <= set(read)
 
 
+def test_patterns_that_are_met_on_each_other_alone_get_a_small_share_when_they_make_pages_for_any_name():
+    sessions = count(1)
+
+    def site(target):
+        if target.startswith("http://h0.example/"):
+            return [HOME, *(url(0, page) for page in range(1, 60)), "http://h1.example/"]
+        session = next(sessions)
+        return [f"http://h1.example/s{session}/index.html", f"http://h1.example/index.html?sid={session}"]
+
+    crawl = Crawl.in_memory(refreshing=True, settings=settings())
+    crawl.answer_probes = lambda order, now: report(order, now, site(order.url))
+    crawl.submit(HOME)
+    read = answered(crawl, site, 1_500)
+    assert len(crawl.probes) == 2
+    assert sum("h1" in target for target in read[500:]) <= 1.5 * POOR * 1_000  # what was under way is read
+    assert crawl.audit()["ok"]
+
+
+def test_patterns_that_are_met_on_each_other_are_not_poor_where_an_invented_name_leads_nowhere():
+    def thread(number):
+        return f"http://h0.example/thread?t={number}"
+
+    def user(number):
+        return f"http://h0.example/user?u={number}"
+
+    def forum(target):
+        name, _, number = target.rpartition("=")
+        if target == HOME:
+            return [thread(0), *(url(0, page) for page in range(1, 30))]
+        if not number.isdigit():
+            return []
+        return list(map(user if "thread" in name else thread, range(2 * int(number), 2 * int(number) + 3)))
+
+    crawl = Crawl.in_memory()
+    crawl.submit(HOME)
+    answered(crawl, forum, 600)
+    assert sorted(order.url.partition("=")[0] for order in crawl.probes) == [thread("")[:-1], user("")[:-1]]
+    standing = crawl.frontier.partition.standing
+    assert not any(standing.is_poor(crawl.page(each)[1]) for each in (thread(9), user(9)))
+
+
 def test_a_page_that_shows_other_urls_each_time_speaks_for_them_once():
     sessions = count()
 
