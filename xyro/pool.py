@@ -232,7 +232,7 @@ class Pool:
 
     async def run(self) -> None:
         """Read until `stop`. Raises what `on_report` raised: no report may be lost silently."""
-        self._running = True
+        self._running = not self._ended.is_set()  # it may have been stopped before it began
         self._fill()
         await self._ended.wait()
         if self._error is not None:

@@ -665,6 +665,15 @@ async def test_stop_starts_nothing_more_and_close_waits_for_what_goes_on() -> No
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+async def test_a_pool_that_is_stopped_before_it_runs_reads_nothing() -> None:
+    bench = Bench()
+    bench.pool.submit(pages("h", 2))
+    await bench.pool.close(0.0)
+    await bench.pool.run()
+    await bench.pass_time(2)
+    assert bench.script.log == []
+
+
 async def test_close_cuts_off_what_outlasts_its_grace() -> None:
     async with Bench(ALONE).running() as bench:
         bench.script.gates["http://h/0"] = asyncio.Event()
