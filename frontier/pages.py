@@ -14,6 +14,7 @@ import math
 import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import msgpack
 import numpy as np
@@ -253,26 +254,34 @@ class WaitingLinks:
     def ready(self) -> Iterable[tuple[LocalPage, int]]:
         """Slices of which some links may be admitted, of the pages that waited longest first: each as things are once
         the one before was put back, which may have taken the last credit or place."""
-        links = 0
+        links, hosts_of, rooms = 0, self.partition.hosts_of, Rooms(self)
         for _ in range(min(LOOKED, len(self._line))):
             page = self._line[0]
             self._line.rotate(-1)
             slices = self._waits[page]
-            place = next((place for place, part in enumerate(slices) if self._may_go(page, part)), None)
+            place = next((place for place, part in enumerate(slices) if self._may_go(hosts_of[page], part, rooms)), None)
             if place is not None:
                 links += slices[place].count
                 yield page, place
+                rooms = Rooms(self)
                 if links >= LINKS_AT_ONCE:
                     return
 
-    def _may_go(self, page: LocalPage, part: _Slice) -> bool:
+    def _may_go(self, host: int, part: _Slice, rooms: Rooms) -> bool:
         """Half of a host's places have to be free: links are not unpacked for each of them."""
         if not part.looked_at:
             return self._slicing.take(self.now)
-        waiting = self.partition.hosts.waiting
-        if any(2 * waiting[host] <= self.most_unread(host) for host in part.full):
+        if any(map(rooms.half_free, part.full)):
             return True
-        return part.introduces and self.introductions.may_introduce(self.domain_of(page))
+        return part.introduces and rooms.may_introduce(host)
+
+    def half_free(self, host: int) -> bool:
+        """Tell whether half of the places of a host are free."""
+        return 2 * int(self.partition.hosts.waiting[host]) <= self.most_unread(host)
+
+    def may_introduce(self, host: int) -> bool:
+        """Tell whether pages of a host may bring in one more host."""
+        return self.introductions.may_introduce(self.partition.hosts.domain(host))
 
     def share(self, other: WaitingLinks) -> None:
         """Let in hosts that nobody earned in turn with another partition of the process."""
@@ -286,6 +295,14 @@ class WaitingLinks:
         if page is not None and self._relief.take(now):
             self.introductions.hand_over(self.domain_of(page), PRICE)
         return True
+
+
+class Rooms:
+    """What hosts have room for as things are now: thousands of pages wait for few hosts, and for few domains."""
+
+    def __init__(self, links: WaitingLinks) -> None:
+        self.half_free = cache(links.half_free)
+        self.may_introduce = cache(links.may_introduce)
 
 
 def _parts(urls: Sequence[str]) -> list[Sequence[str]]:
