@@ -259,7 +259,8 @@ class WaitingLinks:
             page = self._line[0]
             self._line.rotate(-1)
             slices = self._waits[page]
-            place = next((place for place, part in enumerate(slices) if self._may_go(hosts_of[page], part, rooms)), None)
+            host = hosts_of[page]
+            place = next((place for place, part in enumerate(slices) if self._may_go(host, part, rooms)), None)
             if place is not None:
                 links += slices[place].count
                 yield page, place
