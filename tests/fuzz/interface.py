@@ -162,7 +162,7 @@ def _submit(random: Random, daemon: Daemon) -> None:
     assert status == 200, found
     refused = {each["url"] for each in found["refused"]}  # type: ignore[attr-defined, index, union-attr]
     taken = []
-    for url in urls:
+    for url in map(str.strip, urls):  # as lines of a file may have any white space around them
         with contextlib.suppress(InputError):
             if canonical(url) not in refused and url not in refused:
                 taken.append(canonical(url))
