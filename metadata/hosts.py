@@ -358,8 +358,8 @@ class Standing:
 
     def worth(self, pages: Ids, children: Callable[[LocalPage], NDArray[np.uint32] | None]) -> NDArray[np.float64]:
         """How many times its importance each page counts when it is dated: POOR_WORTH if its pattern is of poor
-        standing; of any other the share of its links that do not lead into such patterns, for sessions change their
-        doors at each read. children: stored ones of a page."""
+        standing; of any other the square of the share of its links that do not lead into such patterns, for sessions
+        change their doors at each read, and intervals go by the root. children: stored ones of a page."""
         worths = np.ones(len(pages))
         if not self.any_poor:
             return worths
@@ -367,7 +367,7 @@ class Standing:
         for place in np.flatnonzero(worths == 1.0).tolist():
             links = children(LocalPage(int(pages[place])))
             if links is not None and len(links):
-                worths[place] = max(1.0 - float(self.poor(links.astype(np.int64)).mean()), POOR_WORTH)
+                worths[place] = max((1.0 - float(self.poor(links.astype(np.int64)).mean())) ** 2, POOR_WORTH)
         return worths
 
     def count(self, page: LocalPage) -> None:

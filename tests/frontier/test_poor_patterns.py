@@ -432,14 +432,14 @@ def test_the_account_of_poor_reads_is_stored(tmp_path):
     again.close()
 
 
-def test_a_page_is_worth_the_share_of_its_links_that_lead_into_no_trap():
+def test_a_page_is_read_by_the_share_of_its_links_that_lead_into_no_trap():
     crawl = Crawl.in_memory()
     crawl.submit(HOME)
     answered(crawl, calendar, 100)
     frontier, home = crawl.page(HOME)
     pages = np.array([home, crawl.page(month(0))[1]])
     worths = frontier.partition.standing.worth(pages, frontier.partition.children)
-    assert worths.tolist() == pytest.approx([59 / 60, POOR_WORTH])
+    assert worths.tolist() == pytest.approx([(59 / 60) ** 2, POOR_WORTH])
 
 
 def test_a_redirect_belongs_to_the_pattern_it_leads_to_until_it_shows_a_page():
