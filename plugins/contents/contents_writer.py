@@ -36,10 +36,10 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import FORBIDDEN
 from xyro.page_archive import PageContents
 from xyro.plugins.contents.page_standing import PageStanding, write_standings
-from xyro.plugins.contents.retention import Retention, free_room
+from xyro.plugins.contents.retention import Retention, drop_dangling, drop_unindexed, free_room
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
-from xyro.warc_files import WarcFiles
+from xyro.warc_files import WarcFiles, warc_of
 from xyro.warc_mending import mend
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import HOME, PageId, join, owner_of
@@ -120,13 +120,16 @@ class ContentsWriter:
         self._clock = services.clock
         self._first = not services.barriers
         """of the partitions of this node: it mends, and bounds, what all of them keep"""
+        left = [warc_of(part).name for part in self._directory.glob("*.cdxj.part")] if self._first else []
         if self._first:
             self._mend(wait=True)
         self._index = IndexHandle(self._directory, write=True)
         failure = ""
         try:
-            self._index.open()
-        except MachineError as error:
+            drop_unindexed(self._directory, self._index.open(), left)
+        except OSError as error:  # no room: `_look` says so
+            _log.warning("contents: %s", self._words(error))
+        except (sqlite3.Error, MachineError) as error:
             failure = str(error)
             _log.error("contents: not stored: %s", failure)
         self._notes = CommitNotes(failure=failure)
@@ -322,6 +325,8 @@ class ContentsWriter:
         try:
             for note in batch:
                 self._insert(index, texts, note)
+            revisits = [note for note in batch if note.contents.record is not None and note.contents.record.revisit]
+            drop_dangling(self._directory, index, ((note.page, note.started) for note in revisits))
             write_standings(index, standings)
             index.execute("COMMIT")
         except BaseException:

@@ -4,7 +4,8 @@ The worth of a text or an answer is the importance of its page, divided by one m
 are known (later versions), and those to be expected of the newest one (change rate x age). So old versions of pages
 that matter little go first, and what is fresh of pages that matter stays longest. Texts go one by one; WARC files
 whole, once they are closed, the one of least worth a byte first, with their index. Revisits that refer to an answer
-whose file went leave both indexes with it: replay would find nothing behind them. The page's next read brings it whole
+whose file went leave both indexes with it: replay would find nothing behind them. So do those that a reader wrote just
+before, when their commit group is due (contents_writer.py). The page's next read brings it whole
 (xyro/page_archive.py), and is kept so.
 
 Where a full disk has no room for the index's log, it cannot say what matters least: the oldest closed files go first,
@@ -17,15 +18,16 @@ for pages of it that are free. Those are given back to the disk, or, in the inde
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from xyro.contents_index import NAME, WAIT
 from xyro.plugins.contents.text_versions import TextVersions
-from xyro.warc_files import drop_lines
+from xyro.warc_files import drop_lines, index_of
 from xyro.wire.ids import PageId
 
 SLACK = 0.95
@@ -50,11 +52,10 @@ SELECT file, sum(length * importance / (1.0
            AND NOT newer.revisit)
         + rate * max(? - checked, 0) / 86400.0)) / sum(length) AS worth
 FROM records JOIN pages ON pages.page = records.page GROUP BY file ORDER BY worth"""
-
-_DANGLING = """
-SELECT file, first, time FROM records AS again WHERE page = ? AND revisit AND NOT EXISTS (
-    SELECT 1 FROM records AS body WHERE body.page = again.page AND body.payload = again.payload
-        AND NOT body.revisit AND body.time <= again.time)"""
+DANGLING = """revisit AND NOT EXISTS (
+    SELECT 1 FROM records AS body WHERE body.page = records.page AND body.payload = records.payload
+        AND NOT body.revisit)"""
+"""of a row of `records`: it is a revisit, and no answer with its payload is left"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +161,9 @@ class Retention:
         (count,) = self._index.execute("SELECT count(*) FROM records WHERE file = ?", (file,)).fetchone()
         with self._transaction():
             pages = self._index.execute("SELECT DISTINCT page FROM records WHERE file = ? AND NOT revisit", (file,))
-            bereft = [page for (page,) in pages]
+            bereft = [(page, 0.0) for (page,) in pages]
             self._index.execute("DELETE FROM records WHERE file = ?", (file,))
-            self._count(count + self._drop_revisits(bereft))
-
-    def _drop_revisits(self, pages: Sequence[PageId]) -> int:
-        """Drop revisits of these pages that refer to no answer which is left; how many."""
-        gone: dict[str, list[int]] = {}
-        for page in pages:
-            for file, first, time in self._index.execute(_DANGLING, (page,)).fetchall():
-                gone.setdefault(file, []).append(first)
-                self._index.execute("DELETE FROM records WHERE page = ? AND time = ?", (page, time))
-        for file, places in gone.items():
-            drop_lines(self._directory / file, places)
-        return sum(map(len, gone.values()))
+            self._count(count + drop_dangling(self._directory, self._index, bereft))
 
     def _drop_texts(self, texts: list[Candidate]) -> None:
         with self._transaction():
@@ -202,6 +192,37 @@ class Retention:
             self._index.execute("ROLLBACK")
             raise
         self._index.execute("COMMIT")
+
+
+def drop_dangling(directory: Path, index: sqlite3.Connection, reads: Iterable[tuple[PageId, float]]) -> int:
+    """Within a transaction, drop revisits of these pages, from these times on, that refer to no answer which is left,
+    from both indexes; how many. OSError: there is no room for that."""
+    gone: dict[str, list[int]] = {}
+    for page, since in reads:
+        found = index.execute(
+            f"SELECT file, first, time FROM records WHERE page = ? AND time >= ? AND {DANGLING}",  # noqa: S608
+            (page, since),
+        )
+        for file, first, time in found.fetchall():
+            gone.setdefault(file, []).append(first)
+            index.execute("DELETE FROM records WHERE page = ? AND time = ?", (page, time))
+    for file, places in gone.items():
+        drop_lines(directory / file, places)
+    return sum(map(len, gone.values()))
+
+
+def drop_unindexed(directory: Path, index: sqlite3.Connection, files: Iterable[str]) -> None:
+    """Take revisits that the index does not have out of the CDXJ indexes of files that killed processes left: no commit
+    group told of them, and nothing would drop them with the answer that they refer to. OSError: there is no room."""
+    for file in files:
+        try:
+            lines = index_of(directory / file).read_text("utf-8").splitlines()
+        except FileNotFoundError:  # nothing was in it
+            continue
+        indexed = {first for (first,) in index.execute("SELECT first FROM records WHERE file = ?", (file,))}
+        facts = [json.loads(line.split(" ", 2)[2]) for line in lines if '"warc/revisit"' in line]
+        if places := {int(each["offset"]) for each in facts} - indexed:
+            drop_lines(directory / file, places)
 
 
 def free_room(directory: Path, limit: int) -> int:
