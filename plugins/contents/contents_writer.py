@@ -36,7 +36,14 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import FORBIDDEN
 from xyro.page_archive import PageContents
 from xyro.plugins.contents.page_standing import PageStanding, write_standings
-from xyro.plugins.contents.retention import Retention, drop_dangling, drop_unindexed, free_room
+from xyro.plugins.contents.retention import (
+    Retention,
+    drop_dangling,
+    drop_unindexed,
+    free_room,
+    give_reserve,
+    hold_reserve,
+)
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
 from xyro.warc_files import WarcFiles, warc_of
@@ -171,6 +178,12 @@ class ContentsWriter:
                 self._failure = ""
                 self._mend(wait=False)
                 _log.warning("contents: stored again", extra={LOG_FIELDS: {"event": "contents-back"}})
+            if not self._failure:
+                self._hold_reserve()
+
+    def _hold_reserve(self) -> None:
+        with contextlib.suppress(OSError):  # `_look` tells of a disk without room
+            hold_reserve(self._directory)
 
     def _words(self, error: Exception) -> str:
         """Say what failed, for people; the place first."""
@@ -199,6 +212,8 @@ class ContentsWriter:
                 gone, surplus = self._drop(forget=freed > 0 or not self._swept)
                 break
             except (OSError, sqlite3.Error, MachineError) as error:
+                if give_reserve(self._directory, self._limit):
+                    continue
                 if not (more := free_room(self._directory, self._limit)):
                     _log.error("contents: %s: nothing could be dropped: %s", self._directory, error)
                     return
@@ -389,6 +404,8 @@ class ContentsWriter:
             self._mend(wait=True)  # of reader processes, which end at once; the other partitions have closed theirs
         if self._limit:
             self._sweep()
+        if self._first:
+            self._hold_reserve()
         self._index.close()
 
 

@@ -8,10 +8,11 @@ whose file went leave both indexes with it: replay would find nothing behind the
 before, when their commit group is due (contents_writer.py). The page's next read brings it whole
 (xyro/page_archive.py), and is kept so.
 
-Where a full disk has no room for the index's log, it cannot say what matters least: the oldest closed files go first,
-until it can, and it forgets them.
+Where a full disk has no room for the index's log, it cannot say what matters least. So once there is an index worth
+it, RESERVE bytes lie beside, which are given up then. If that does not do, the oldest closed files go, until it can, and
+it forgets them.
 
-All that lies in the directory counts: WARC files, their indexes, and index.sqlite with its log (index.sqlite-wal), but
+All else that lies in the directory counts: WARC files, their indexes, and index.sqlite with its log (index.sqlite-wal), but
 for pages of it that are free. Those are given back to the disk, or, in the index of an older Xyro, used again.
 """
 
@@ -20,12 +21,14 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from xyro.contents_index import NAME, WAIT
+from xyro.contents_index import LOG_BYTES, NAME, WAIT
+from xyro.metadata.room import reserve
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.warc_files import drop_lines, index_of
 from xyro.wire.ids import PageId
@@ -37,10 +40,13 @@ CAUTION = 0.5
 the index says of it"""
 ROOM = 1 << 18
 """bytes that a full disk has to have for the index's log"""
+RESERVE = LOG_BYTES
+"""bytes that are taken of a disk against the day when it is full: for the log, and what of it goes into the index"""
 BATCH = 200
 """texts dropped in one transaction: commit groups wait meanwhile"""
 STEP = 1_000
 """pages of the index that are given back in one transaction"""
+_RESERVED = f"{NAME}-room"
 _TEXTS = """
 SELECT texts.page, number, length(packed),
     importance / (1.0 + (SELECT max(number) FROM texts AS newer WHERE newer.page = texts.page) - number
@@ -225,16 +231,42 @@ def drop_unindexed(directory: Path, index: sqlite3.Connection, files: Iterable[s
             drop_lines(directory / file, places)
 
 
+def hold_reserve(directory: Path) -> None:
+    """Take the reserve, if there is none, the index is larger, and the disk has room for more than that. OSError."""
+    path, disk = directory / _RESERVED, os.statvfs(directory)
+    if path.exists() or _size(directory / NAME) < RESERVE or disk.f_bavail * disk.f_frsize < 2 * RESERVE:
+        return
+    try:
+        with path.open("wb") as file:
+            reserve(file.fileno(), RESERVE)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def give_reserve(directory: Path, limit: int) -> bool:
+    """Give the reserve up where more than `limit` bytes are kept; False: there is none."""
+    if _content_bytes(directory) <= limit or not (directory / _RESERVED).exists():
+        return False
+    (directory / _RESERVED).unlink()
+    return True
+
+
 def free_room(directory: Path, limit: int) -> int:
     """While more than `limit` bytes are kept, delete the oldest closed files, up to ROOM; how many bytes went."""
-    kept, gone = sum(_size(path) for path in directory.iterdir() if not path.name.startswith(f"{NAME}-")), 0
+    total, gone = _content_bytes(directory), 0
     closed = (path for path in directory.glob("*.warc.gz") if not _part(path).exists())
     for path in sorted(closed, key=lambda path: path.stat().st_mtime):
-        if gone >= ROOM or kept - gone <= limit:
+        if gone >= ROOM or total - gone <= limit:
             break
         gone += _size(path)
         _unlink(path)
     return gone
+
+
+def _content_bytes(directory: Path) -> int:
+    """Bytes of all that is kept, but for the log and the reserve."""
+    return sum(_size(path) for path in directory.iterdir() if not path.name.startswith(f"{NAME}-"))
 
 
 def _part(path: Path) -> Path:
