@@ -9,11 +9,11 @@ before, when their commit group is due (contents_writer.py). The page's next rea
 (xyro/page_archive.py), and is kept so.
 
 Where a full disk has no room for the index's log, it cannot say what matters least. So once there is an index worth
-it, RESERVE bytes lie beside, which are given up then. If that does not do, the oldest closed files go, until it can, and
-it forgets them.
+it, RESERVE bytes lie beside, which are given up then. If that does not do, the oldest closed files go, until it can,
+and it forgets them.
 
-All else that lies in the directory counts: WARC files, their indexes, and index.sqlite with its log (index.sqlite-wal), but
-for pages of it that are free. Those are given back to the disk, or, in the index of an older Xyro, used again.
+All else that lies in the directory counts: WARC files, their indexes, and index.sqlite with its log (index.sqlite-wal),
+but for pages of it that are free. Those are given back to the disk, or, in the index of an older Xyro, used again.
 """
 
 from __future__ import annotations
