@@ -74,9 +74,10 @@ def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
     settings, found = services.settings, list[Plugin]()
     found.append(ProxyFailures(frontier, services))
     if frontier.partition.number == HOME:
+        from xyro.plugins.changes.webhook_client import WebhookClient
         from xyro.plugins.publish.subscribed import Subscribed
 
-        found.append(Subscribed(frontier, services))
+        found.append(Subscribed(frontier, services, WebhookClient(services)))
         if settings.publish.websub:
             from xyro.plugins.publish.websub import WebSub
 

@@ -16,7 +16,7 @@ An order's life:
     robots.py      is refused where the origin's robots.txt says so, or cannot be had; a robots.txt that redirects to
                    another host is read when that host may be read (hops.py)
     site_entries.py what an operator set for its host: headers, credentials, delay
-    posts.py       requests to hubs and subscribers stand in the same lines
+    posts.py       requests to hubs stand in the same lines
     clock_log.py   delays that outlive the process are kept in a file
     kept_rules.py  rules of robots.txt that go to another process with their hosts
     politeness.py  waits for the turn of its host and of its server (server_floors.py), from the end of their last read

@@ -16,6 +16,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -194,6 +195,17 @@ class Guard:
         if self._only and not any(plain in network for network in self._only if network.version == plain.version):
             return "only-net"
         return ""
+
+    def check_receiver(self, url: str, place: str) -> None:
+        """InputError: the URL of a receiver that the operator names is none, or has an address outside of only_net. A
+        name is judged by its address, when it is connected to."""
+        try:
+            host = urlsplit(url).hostname or ""
+        except ValueError as error:
+            raise InputError(f"{place} {url}: {error}") from error
+        address = address_of("127.0.0.1" if is_local_name(host) else host)
+        if address is not None and self.operator_verdict(str(address), 0) == "only-net":
+            raise InputError(f"{place} {url} is outside of --only-net; name an address inside")
 
     def operator_socket(self, address: str, port: int) -> socket.socket:
         """A socket for such a server. TheirError: it may not be contacted."""

@@ -9,8 +9,8 @@ An order's way through it:
         else                                      -> read the page, report
     -> the host is free again at the moment politeness says
 
-A robots.txt that redirects is read on when the host of its next hop may be read (hops.py). Requests to hubs and
-subscribers stand in the same lines (posts.py): nothing is sent to the web but from here, so a host has one clock.
+A robots.txt that redirects is read on when the host of its next hop may be read (hops.py). Requests to hubs stand in
+the same lines (posts.py): nothing is sent to the web but from here, so a host has one clock.
 
 A host that shows a challenge (challenges.py) is left alone for an hour, doubling; its orders are reported at once.
 
@@ -107,11 +107,6 @@ class Pool:
     def in_flight(self) -> int:
         """Orders that are out: popped and neither reported nor given back."""
         return self.slots.in_flight
-
-    @property
-    def posts(self) -> int:
-        """Requests that are no reads and wait for their turn."""
-        return len(self._posts)
 
     def quiet(self) -> bool:
         """Nothing queued, nothing being read."""
@@ -426,7 +421,7 @@ class Pool:
             self._queue.put_first(hop, authority(hop.url))
 
     async def _send(self, host: str, order: FetchOrder, address: str) -> None:
-        """A request that is no read: to a hub, or to a subscriber."""
+        """A request that is no read: to a hub."""
         parcel = self._posts.take(order)
         state = self._robots.get(origin_of(order.url), self._clock.monotonic()) or NO_RULES
         self._politeness.begin(host, state.rules.crawl_delay)

@@ -1,4 +1,4 @@
-"""Requests that are no reads, to hubs and to subscribers: each waits in the line of its host, as pages do. Pure.
+"""Requests that are no reads, to hubs: each waits in the line of its host, as pages do. Pure.
 
 robots.txt speaks to crawlers that read, so it is not asked; its Crawl-delay holds all the same where it is known.
 """
@@ -53,10 +53,6 @@ class Posts:
         self._parcels: dict[int, Parcel] = {}
         """by epoch of the order"""
         self._epochs = 0
-
-    def __len__(self) -> int:
-        """Requests whose turn has not come."""
-        return len(self._parcels)
 
     def order(self, parcel: Parcel) -> FetchOrder:
         """Return the order that stands in the line of the host for the request."""

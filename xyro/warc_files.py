@@ -20,7 +20,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -362,23 +362,41 @@ def warc_of(index: Path) -> Path:
     return index.with_name(index.name.removesuffix(".part").removesuffix(".cdxj") + ".warc.gz")
 
 
+def index_of(path: Path) -> Path:
+    """The index of a WARC file that is closed."""
+    return path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj")
+
+
 def seal(path: Path) -> None:
     """Sort the index of a file that is whole. OSError: there is no room; all stays as it is."""
-    final = path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj")
+    final = index_of(path)
     part = final.with_name(final.name + ".part")
-    _write_index(final, sorted(part.read_bytes().splitlines(keepends=True)))
-    part.unlink()
+    with _alone(path.parent):
+        _write_index(final, sorted(part.read_bytes().splitlines(keepends=True)))
+        part.unlink()
     _sync(path.parent)
 
 
 def drop_lines(path: Path, places: Iterable[int]) -> None:
     """Take the records that begin at these bytes of a file out of its index; where the file is being written, once it
     is closed: their places wait in a file beside. OSError: there is no room for that."""
-    final = path.with_name(path.name.removesuffix(".warc.gz") + ".cdxj")
-    with final.with_name(final.name + GONE).open("a") as file:
-        file.writelines(f"{place}\n" for place in places)
-    if final.exists():  # else `seal` reads it
-        _write_index(final, final.read_bytes().splitlines(keepends=True))
+    final = index_of(path)
+    with _alone(path.parent):
+        with final.with_name(final.name + GONE).open("a") as file:
+            file.writelines(f"{place}\n" for place in places)
+        if final.exists():  # else `seal` reads it
+            _write_index(final, final.read_bytes().splitlines(keepends=True))
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Nobody else closes an index in the directory, or takes lines out of one, meanwhile."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _write_index(final: Path, lines: Sequence[bytes]) -> None:

@@ -123,7 +123,7 @@ class Living(Jumping):
     """A daemon on a jumping clock that stops for subscriptions, too."""
 
     def busy(self) -> bool:
-        return super().busy() or self.subscribed.unhandled() > self.single.pool.posts
+        return super().busy() or self.subscribed.unhandled() > 0
 
     @property
     def subscribed(self) -> Subscribed:

@@ -364,9 +364,9 @@ def target_of(table: SinkTable, services: Services) -> SinkTarget:
                 table.name,
                 MAKE,
             )
-        from xyro.plugins.changes.webhook_client import WebhookClient, check_webhook
+        from xyro.plugins.changes.webhook_client import WebhookClient
 
-        check_webhook(table, services.settings.fetch)
+        guard_of(services.settings.fetch).check_receiver(table.url, f"[[sinks]] {table.name}: url")
         return WebhookTarget(table.name, table.url, table.secret, WebhookClient(services), services.clock.time)
     if table.url:
         from xyro.plugins.changes.broker_targets import broker_target

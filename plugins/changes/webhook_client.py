@@ -1,6 +1,7 @@
-"""Sends the POSTs of one webhook over a client of its own: a receiver that hangs holds up nothing but its sink.
+"""Sends POSTs to receivers that the operator names, webhooks of [[sinks]] and subscribers, over a client of its own: a
+receiver that hangs holds up no page.
 
-The operator names the receiver, so it is not the web that is crawled: no gap between requests, no lane of the pool, no
+It is not the web that is crawled: no gap between requests, no lane of the pool, no
 deny list of addresses. --only-net holds all the same, for the address really connected to. Proxies, certificates and
 time limits are those of [fetch].
 """
@@ -9,22 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from xyro.guard import Guard, is_local_name
+from xyro.guard import Guard
 from xyro.headers import retry_after
 from xyro.posts import Posted
 from xyro.proxy import UnresolvedNames, context_with
-from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.reader_factory import options_of, user_agent_of
 from xyro.service.node.site_factory import site_options
 from xyro.site_entries import SiteEntries
-from xyro.wire.errors import InputError, TheirError
-from xyro.wire.urls import address_of
+from xyro.wire.errors import TheirError
 
 if TYPE_CHECKING:
     from xyro.client import AiohttpClient
-    from xyro.configs.schema import FetchSettings, SinkTable
     from xyro.service.node.services import Services
 
 
@@ -40,7 +37,7 @@ class OperatorGuard(Guard):
 
 
 class WebhookClient:
-    """The client of one sink, made with its first request."""
+    """The client of one sink, or of all subscriptions, made with its first request."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -86,14 +83,3 @@ class WebhookClient:
         if client is not None:
             await client.close()
             await client.resolver.close()
-
-
-def check_webhook(table: SinkTable, fetch: FetchSettings) -> None:
-    """InputError: it is no URL, or has an address that is outside of --only-net."""
-    try:
-        guard, host = guard_of(fetch), urlsplit(table.url).hostname or ""
-    except ValueError as error:
-        raise InputError(f"[[sinks]] {table.name}: url {table.url}: {error}") from error
-    address = address_of("127.0.0.1" if is_local_name(host) else host)
-    if address is not None and guard.operator_verdict(str(address), 0) == "only-net":
-        raise InputError(f"[[sinks]] {table.name}: url {table.url} is outside of --only-net; name an address inside")

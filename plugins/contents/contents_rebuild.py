@@ -26,6 +26,7 @@ from xyro.configs.schema import Settings
 from xyro.contents_index import NAME, RecordRow, TextRow, open_index, texts_of, totals
 from xyro.packed_text import StoredText, stored_text
 from xyro.plugins.contents.page_standing import PageStanding
+from xyro.plugins.contents.retention import DANGLING
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.text_libraries import extractor_of
 from xyro.warc_files import FIELDS, told_by
@@ -106,6 +107,7 @@ class ContentsRebuild:
             )  # fmt: skip
             if row.page not in rescued and (text := self._text(row)) is not None:
                 texts.store(row.page, row.time, text)
+        index.execute(f"DELETE FROM records WHERE {DANGLING}")  # noqa: S608  # of revisits whose answer was dropped
         for page, url in self._urls.items():
             facts = self._facts.get(page, ReadFacts())
             index.execute(

@@ -36,10 +36,17 @@ from xyro.metadata.rows import RefreshRow
 from xyro.metadata.visits import FORBIDDEN
 from xyro.page_archive import PageContents
 from xyro.plugins.contents.page_standing import PageStanding, write_standings
-from xyro.plugins.contents.retention import Retention, free_room
+from xyro.plugins.contents.retention import (
+    Retention,
+    drop_dangling,
+    drop_unindexed,
+    free_room,
+    give_reserve,
+    hold_reserve,
+)
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
-from xyro.warc_files import WarcFiles
+from xyro.warc_files import WarcFiles, warc_of
 from xyro.warc_mending import mend
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import HOME, PageId, join, owner_of
@@ -120,13 +127,16 @@ class ContentsWriter:
         self._clock = services.clock
         self._first = not services.barriers
         """of the partitions of this node: it mends, and bounds, what all of them keep"""
+        left = [warc_of(part).name for part in self._directory.glob("*.cdxj.part")] if self._first else []
         if self._first:
             self._mend(wait=True)
         self._index = IndexHandle(self._directory, write=True)
         failure = ""
         try:
-            self._index.open()
-        except MachineError as error:
+            drop_unindexed(self._directory, self._index.open(), left)
+        except OSError as error:  # no room: `_look` says so
+            _log.warning("contents: %s", self._words(error))
+        except (sqlite3.Error, MachineError) as error:
             failure = str(error)
             _log.error("contents: not stored: %s", failure)
         self._notes = CommitNotes(failure=failure)
@@ -168,6 +178,12 @@ class ContentsWriter:
                 self._failure = ""
                 self._mend(wait=False)
                 _log.warning("contents: stored again", extra={LOG_FIELDS: {"event": "contents-back"}})
+            if not self._failure:
+                self._hold_reserve()
+
+    def _hold_reserve(self) -> None:
+        with contextlib.suppress(OSError):  # `_look` tells of a disk without room
+            hold_reserve(self._directory)
 
     def _words(self, error: Exception) -> str:
         """Say what failed, for people; the place first."""
@@ -196,6 +212,8 @@ class ContentsWriter:
                 gone, surplus = self._drop(forget=freed > 0 or not self._swept)
                 break
             except (OSError, sqlite3.Error, MachineError) as error:
+                if give_reserve(self._directory, self._limit):
+                    continue
                 if not (more := free_room(self._directory, self._limit)):
                     _log.error("contents: %s: nothing could be dropped: %s", self._directory, error)
                     return
@@ -322,6 +340,8 @@ class ContentsWriter:
         try:
             for note in batch:
                 self._insert(index, texts, note)
+            revisits = [note for note in batch if note.contents.record is not None and note.contents.record.revisit]
+            drop_dangling(self._directory, index, ((note.page, note.started) for note in revisits))
             write_standings(index, standings)
             index.execute("COMMIT")
         except BaseException:
@@ -384,6 +404,8 @@ class ContentsWriter:
             self._mend(wait=True)  # of reader processes, which end at once; the other partitions have closed theirs
         if self._limit:
             self._sweep()
+        if self._first:
+            self._hold_reserve()
         self._index.close()
 
 

@@ -4,28 +4,33 @@ The worth of a text or an answer is the importance of its page, divided by one m
 are known (later versions), and those to be expected of the newest one (change rate x age). So old versions of pages
 that matter little go first, and what is fresh of pages that matter stays longest. Texts go one by one; WARC files
 whole, once they are closed, the one of least worth a byte first, with their index. Revisits that refer to an answer
-whose file went leave both indexes with it: replay would find nothing behind them. The page's next read brings it whole
+whose file went leave both indexes with it: replay would find nothing behind them. So do those that a reader wrote just
+before, when their commit group is due (contents_writer.py). The page's next read brings it whole
 (xyro/page_archive.py), and is kept so.
 
-Where a full disk has no room for the index's log, it cannot say what matters least: the oldest closed files go first,
-until it can, and it forgets them.
+Where a full disk has no room for the index's log, it cannot say what matters least. So once there is an index worth
+it, RESERVE bytes lie beside, which are given up then. If that does not do, the oldest closed files go, until it can,
+and it forgets them.
 
-All that lies in the directory counts: WARC files, their indexes, and index.sqlite with its log (index.sqlite-wal), but
-for pages of it that are free. Those are given back to the disk, or, in the index of an older Xyro, used again.
+All else that lies in the directory counts: WARC files, their indexes, and index.sqlite with its log (index.sqlite-wal),
+but for pages of it that are free. Those are given back to the disk, or, in the index of an older Xyro, used again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from xyro.contents_index import NAME, WAIT
+from xyro.contents_index import LOG_BYTES, NAME, WAIT
+from xyro.metadata.room import reserve
 from xyro.plugins.contents.text_versions import TextVersions
-from xyro.warc_files import drop_lines
+from xyro.warc_files import drop_lines, index_of
 from xyro.wire.ids import PageId
 
 SLACK = 0.95
@@ -35,10 +40,13 @@ CAUTION = 0.5
 the index says of it"""
 ROOM = 1 << 18
 """bytes that a full disk has to have for the index's log"""
+RESERVE = LOG_BYTES
+"""bytes that are taken of a disk against the day when it is full: for the log, and what of it goes into the index"""
 BATCH = 200
 """texts dropped in one transaction: commit groups wait meanwhile"""
 STEP = 1_000
 """pages of the index that are given back in one transaction"""
+_RESERVED = f"{NAME}-room"
 _TEXTS = """
 SELECT texts.page, number, length(packed),
     importance / (1.0 + (SELECT max(number) FROM texts AS newer WHERE newer.page = texts.page) - number
@@ -50,11 +58,10 @@ SELECT file, sum(length * importance / (1.0
            AND NOT newer.revisit)
         + rate * max(? - checked, 0) / 86400.0)) / sum(length) AS worth
 FROM records JOIN pages ON pages.page = records.page GROUP BY file ORDER BY worth"""
-
-_DANGLING = """
-SELECT file, first, time FROM records AS again WHERE page = ? AND revisit AND NOT EXISTS (
-    SELECT 1 FROM records AS body WHERE body.page = again.page AND body.payload = again.payload
-        AND NOT body.revisit AND body.time <= again.time)"""
+DANGLING = """revisit AND NOT EXISTS (
+    SELECT 1 FROM records AS body WHERE body.page = records.page AND body.payload = records.payload
+        AND NOT body.revisit)"""
+"""of a row of `records`: it is a revisit, and no answer with its payload is left"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +167,9 @@ class Retention:
         (count,) = self._index.execute("SELECT count(*) FROM records WHERE file = ?", (file,)).fetchone()
         with self._transaction():
             pages = self._index.execute("SELECT DISTINCT page FROM records WHERE file = ? AND NOT revisit", (file,))
-            bereft = [page for (page,) in pages]
+            bereft = [(page, 0.0) for (page,) in pages]
             self._index.execute("DELETE FROM records WHERE file = ?", (file,))
-            self._count(count + self._drop_revisits(bereft))
-
-    def _drop_revisits(self, pages: Sequence[PageId]) -> int:
-        """Drop revisits of these pages that refer to no answer which is left; how many."""
-        gone: dict[str, list[int]] = {}
-        for page in pages:
-            for file, first, time in self._index.execute(_DANGLING, (page,)).fetchall():
-                gone.setdefault(file, []).append(first)
-                self._index.execute("DELETE FROM records WHERE page = ? AND time = ?", (page, time))
-        for file, places in gone.items():
-            drop_lines(self._directory / file, places)
-        return sum(map(len, gone.values()))
+            self._count(count + drop_dangling(self._directory, self._index, bereft))
 
     def _drop_texts(self, texts: list[Candidate]) -> None:
         with self._transaction():
@@ -204,16 +200,73 @@ class Retention:
         self._index.execute("COMMIT")
 
 
+def drop_dangling(directory: Path, index: sqlite3.Connection, reads: Iterable[tuple[PageId, float]]) -> int:
+    """Within a transaction, drop revisits of these pages, from these times on, that refer to no answer which is left,
+    from both indexes; how many. OSError: there is no room for that."""
+    gone: dict[str, list[int]] = {}
+    for page, since in reads:
+        found = index.execute(
+            f"SELECT file, first, time FROM records WHERE page = ? AND time >= ? AND {DANGLING}",  # noqa: S608
+            (page, since),
+        )
+        for file, first, time in found.fetchall():
+            gone.setdefault(file, []).append(first)
+            index.execute("DELETE FROM records WHERE page = ? AND time = ?", (page, time))
+    for file, places in gone.items():
+        drop_lines(directory / file, places)
+    return sum(map(len, gone.values()))
+
+
+def drop_unindexed(directory: Path, index: sqlite3.Connection, files: Iterable[str]) -> None:
+    """Take revisits that the index does not have out of the CDXJ indexes of files that killed processes left: no commit
+    group told of them, and nothing would drop them with the answer that they refer to. OSError: there is no room."""
+    for file in files:
+        try:
+            lines = index_of(directory / file).read_text("utf-8").splitlines()
+        except FileNotFoundError:  # nothing was in it
+            continue
+        indexed = {first for (first,) in index.execute("SELECT first FROM records WHERE file = ?", (file,))}
+        facts = [json.loads(line.split(" ", 2)[2]) for line in lines if '"warc/revisit"' in line]
+        if places := {int(each["offset"]) for each in facts} - indexed:
+            drop_lines(directory / file, places)
+
+
+def hold_reserve(directory: Path) -> None:
+    """Take the reserve, if there is none, the index is larger, and the disk has room for more than that. OSError."""
+    path, disk = directory / _RESERVED, os.statvfs(directory)
+    if path.exists() or _size(directory / NAME) < RESERVE or disk.f_bavail * disk.f_frsize < 2 * RESERVE:
+        return
+    try:
+        with path.open("wb") as file:
+            reserve(file.fileno(), RESERVE)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def give_reserve(directory: Path, limit: int) -> bool:
+    """Give the reserve up where more than `limit` bytes are kept; False: there is none."""
+    if _content_bytes(directory) <= limit or not (directory / _RESERVED).exists():
+        return False
+    (directory / _RESERVED).unlink()
+    return True
+
+
 def free_room(directory: Path, limit: int) -> int:
     """While more than `limit` bytes are kept, delete the oldest closed files, up to ROOM; how many bytes went."""
-    kept, gone = sum(_size(path) for path in directory.iterdir() if not path.name.startswith(f"{NAME}-")), 0
+    total, gone = _content_bytes(directory), 0
     closed = (path for path in directory.glob("*.warc.gz") if not _part(path).exists())
     for path in sorted(closed, key=lambda path: path.stat().st_mtime):
-        if gone >= ROOM or kept - gone <= limit:
+        if gone >= ROOM or total - gone <= limit:
             break
         gone += _size(path)
         _unlink(path)
     return gone
+
+
+def _content_bytes(directory: Path) -> int:
+    """Bytes of all that is kept, but for the log and the reserve."""
+    return sum(_size(path) for path in directory.iterdir() if not path.name.startswith(f"{NAME}-"))
 
 
 def _part(path: Path) -> Path:

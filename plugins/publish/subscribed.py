@@ -60,9 +60,10 @@ TARGETS_AT_ONCE = 1_000
 class Subscribed:
     """The subscriptions of a crawl. `subscriptions` says what is due."""
 
-    def __init__(self, frontier: Frontier, services: Services) -> None:
-        """frontier: of the home partition."""
+    def __init__(self, frontier: Frontier, services: Services, client: notices.NoticeClient) -> None:
+        """frontier: of the home partition. client: sends notices to URLs."""
         self.services = services
+        self._client = client
         self.pages = TargetPages()
         self.subscriptions = Subscriptions()
         self.rows: dict[int, SubscriptionRow] = {}
@@ -221,6 +222,12 @@ class Subscribed:
 
     async def run(self) -> None:
         """Until cancelled."""
+        try:
+            await self._run()
+        finally:
+            await self._client.close()
+
+    async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._begin())
             while True:
@@ -300,7 +307,7 @@ class Subscribed:
             self._outbox.done(host)
             return
         if row.url:
-            error, again = await notices.post(self.services.post, row.url, notice.body)
+            error, again = await notices.post(self._client, row.url, notice.body)
         else:
             error, again = await feed(row.command, notice.body), 0.0
         now = self.services.clock.time()

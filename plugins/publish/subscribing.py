@@ -12,7 +12,7 @@ from xyro.metadata import rows
 from xyro.plugins.publish.publication_rows import described, made
 from xyro.plugins.publish.publish_messages import ListSubscriptions, Subscribe, Unsubscribe
 from xyro.plugins.publish.stored_rows import SubscriptionRow, unpack_subscription
-from xyro.service.node.seeds import why_refused
+from xyro.service.node.guard_factory import guard_of
 from xyro.wire.errors import InputError
 from xyro.wire.ids import HOME
 
@@ -41,14 +41,14 @@ class Subscribing:
         return number
 
     def _check(self, row: SubscriptionRow) -> None:
-        """Would the crawl read it, and may the notice be told?"""
+        """InputError: the crawl would not read it, or may not tell there."""
         scope = self.services.scope
         if not is_pattern(row.target) and (
             reason := scope.why_refused(row.target) or scope.why_out(row.target, BESIDE)
         ):
             raise InputError(f"{row.target}: {reason}: it would never be read; `xyro submit` widens the scope")
-        if row.url and (reason := why_refused(row.url, scope)):
-            raise InputError(f"--notify {row.url}: {reason}")
+        if row.url:
+            guard_of(self.services.settings.fetch).check_receiver(row.url, "--notify")
 
     async def unsubscribe(self, number: int) -> bool:
         """False: there is none of that number."""

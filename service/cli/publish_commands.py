@@ -142,11 +142,14 @@ def _subscribe_stopped(directory: Path, target: str, every: float, notify: str) 
     from xyro.metadata import rows
     from xyro.plugins.publish.publication_rows import made, stored
     from xyro.service.node import crawl_file
+    from xyro.service.node.guard_factory import guard_of
     from xyro.wire.clock import SystemClock
 
     with _opened(directory) as partition:
-        fold_slashes = load(crawl_file.paths(directory)).crawl.fold_slashes
-        row = made(target, every, notify, SystemClock().time(), fold_slashes)
+        settings = load(crawl_file.paths(directory))
+        row = made(target, every, notify, SystemClock().time(), settings.crawl.fold_slashes)
+        if row.url:
+            guard_of(settings.fetch).check_receiver(row.url, "--notify")
         number = max((number for number, _ in stored(partition)), default=0) + 1
         _write(partition, rows.SUBSCRIPTION.key(number), rows.pack(row))
     return number

@@ -129,9 +129,35 @@ def test_a_bound_below_what_fills_the_disk_gives_it_room(tmp_path, disk):
     assert_sound(sorted(disk.glob("*.warc.gz")))
 
 
+def test_a_bound_below_what_fills_the_disk_gives_it_room_where_only_texts_are_kept(tmp_path, disk):
+    """No file can go: what is dropped is in the index, which writes that down first."""
+    subprocess.run(["mount", "-o", "remount,size=32m", str(disk)], check=True)
+    data, keep = tmp_path / "data", {"XYRO_KEEP__DIRECTORY": str(disk)}
+    links = "".join(f'<a href="/{number}">x</a>' for number in range(120))
+    pages = {f"/{number}": page(str(number), os.urandom(60_000).hex(" ", 4)) for number in range(120)}
+    with serving({"/": links, **pages}) as site:
+        done = process("crawl", site.url, *LOOPBACK, "--data", data, "--text", **keep)
+        assert done.returncode == 0, done.stderr
+        before = kept(disk)
+        fill(disk)
+        log = tmp_path / "log"
+        bound = {**keep, "XYRO_KEEP__BYTES": str(before // 2)}
+        with (
+            log.open("w") as errors,
+            started("serve", site.url, *LOOPBACK, data=data, environment=bound, stderr=errors),
+        ):
+            until(lambda: "of what matters least dropped" in log.read_text(), 60.0)
+            until(lambda: said("status", "--data", data)["contents"]["paused"] == "", 60.0)
+    assert before > 6_000_000 and before // 4 < kept(disk) <= before // 2
+    with contextlib.closing(open_index(disk)) as index:
+        assert 0 < totals(index)["texts"] < 120 and index.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert xyro("audit", "--data", data).returncode == 0
+
+
 def kept(disk: Path) -> int:
     """Bytes of contents on the disk."""
-    return sum(path.stat().st_size for path in disk.iterdir() if path.name != "fill" and not path.name.endswith("shm"))
+    beside = ("fill", "index.sqlite-shm", "index.sqlite-room")
+    return sum(path.stat().st_size for path in disk.iterdir() if path.name not in beside)
 
 
 def test_a_change_that_had_no_room_is_read_whole_again(tmp_path, disk):

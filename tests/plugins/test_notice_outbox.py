@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from tests.plugins.test_subscribed import EVERY, bring_forward
 from tests.service.neighbours import Neighbours, crawling
+from tests.xyro.test_resolver import own_name
 from xyro.plugins.publish import notices
 from xyro.plugins.publish.notice_outbox import NOBODY, NoticeOutbox
 from xyro.posts import Posted
+from xyro.wire.urls import authority
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["a", "b", "c", NOBODY])), max_size=30), st.data())
@@ -112,11 +114,28 @@ async def test_retry_after_of_a_subscriber_holds_for_its_host(tmp_path):
         await runner.cleanup()
 
 
-async def test_what_is_taken_tells_when_its_host_may_be_contacted_again():
-    async def send(url, body, headers):
-        return Posted(202, 5.0)
+async def test_a_subscriber_may_have_a_name_that_only_the_hosts_file_of_this_machine_has(tmp_path):
+    """As a webhook of [[sinks]]; and a pause of the pages of its host is none of its notices."""
+    (name, address), neighbours, hook = own_name(), Neighbours(), Slow()
+    runner, base = await serve(hook, address)
+    try:
+        async with neighbours.serving(), crawling(tmp_path / "d", neighbours) as running:
+            notify = base.replace(address, name)
+            number = await running.subscribe(neighbours.url("/p1.html"), EVERY, notify)
+            await running.single.hold(authority(notify + "/"), "paused")
+            bring_forward(running, number)
+            await running.until(lambda: hook.got or running.subscribed.rows[number].error)
+            assert hook.got, running.subscribed.rows[number].error
+    finally:
+        await runner.cleanup()
 
-    assert await notices.post(send, "http://a.example/", b"{}") == ("", 5.0)
+
+async def test_what_is_taken_tells_when_its_host_may_be_contacted_again():
+    class Client:
+        async def post(self, url, body, headers):
+            return Posted(202, 5.0)
+
+    assert await notices.post(Client(), "http://a.example/", b"{}") == ("", 5.0)
 
 
 async def test_who_ends_a_subscription_at_any_moment_stops_nothing_else(tmp_path):

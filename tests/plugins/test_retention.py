@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.service.neighbours import Neighbours, crawling
 from xyro.configs.load import load
 from xyro.contents_index import open_index, totals
 from xyro.packed_text import StoredText
 from xyro.plugins.contents.retention import Retention
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
-from xyro.warc_files import Earlier, HttpAnswer, WarcFiles
+from xyro.warc_files import Earlier, HttpAnswer, WarcFiles, sha1
 
 NOW = 1e9
 DAY = 86_400.0
@@ -187,3 +188,63 @@ def test_revisits_go_with_the_answer_that_they_refer_to(tmp_path, index):
     ]
     assert {line["url"] for line in lines if line["mime"] == "warc/revisit"} == urls
     assert not list(tmp_path.glob("*.gone")) and not list(tmp_path.glob("*.part"))
+
+
+def dangling(contents: Path) -> tuple[set[str], set[str]]:
+    """URLs of revisits that refer to no answer which is left, by the CDXJ indexes and by the index of contents."""
+    lines = [
+        json.loads(line.split(" ", 2)[2]) for path in contents.glob("*.cdxj") for line in path.read_text().splitlines()
+    ]
+    whole = {(line["url"], line["digest"]) for line in lines if line["mime"] != "warc/revisit"}
+    again = {line["url"] for line in lines if (line["url"], line["digest"]) not in whole}
+    with contextlib.closing(open_index(contents)) as index:
+        rows = index.execute("SELECT url, payload, revisit FROM records JOIN pages USING (page)").fetchall()
+    bodies = {(url, payload) for url, payload, revisit in rows if not revisit}
+    return again, {url for url, payload, _ in rows if (url, payload) not in bodies}
+
+
+def drop_all_closed(contents: Path) -> None:
+    with contextlib.closing(open_index(contents, write=True)) as index:
+        Retention(contents, index, 1).sweep(NOW)
+
+
+async def test_a_revisit_that_is_under_way_while_its_answer_goes_goes_too(tmp_path):
+    """Its reader has written it, its commit group has not told of it."""
+    neighbours, contents, path = Neighbours(), tmp_path / "d" / "contents", "/p1.html"
+    async with neighbours.serving():
+        async with crawling(tmp_path / "d", neighbours, keep__warc=True):
+            pass
+        async with crawling(tmp_path / "d", neighbours, keep__warc=True) as running:
+            (closed,) = (file for file in contents.glob("*.cdxj") if file.stat().st_size)
+            services, reads = running.single.services, neighbours.reads[path]
+            services.answered.append(lambda report, answer: drop_all_closed(contents))
+            await running.single.submit([neighbours.url(path)], seed=False)
+            await running.until(lambda: neighbours.reads[path] > reads and running.single._settled())
+            services.answered.pop()
+            assert not closed.exists()
+            await running.single.submit([neighbours.url(path)], seed=False)
+            await running.until(lambda: neighbours.reads[path] > reads + 1 and running.single._settled())
+    assert dangling(contents) == (set(), set())
+    with contextlib.closing(open_index(contents)) as index:
+        kinds = index.execute("SELECT revisit FROM records JOIN pages USING (page) WHERE url LIKE ?", (f"%{path}",))
+        assert kinds.fetchall() == [(0,)], "the next read is kept whole"
+
+
+async def test_a_revisit_of_a_killed_process_goes_with_the_answer_that_it_refers_to(tmp_path):
+    """No commit group told of it, so only its line knows of it."""
+    neighbours, contents = Neighbours(), tmp_path / "d" / "contents"
+    async with neighbours.serving():
+        async with crawling(tmp_path / "d", neighbours, keep__warc=True):
+            pass
+        killed, url = WarcFiles(contents, "d", "killed", 1 << 20), neighbours.url("/p1.html")
+        payload = sha1(neighbours.pages["/p1.html"].encode())
+        head = b"HTTP/1.1 200 OK\r\n\r\n"
+        place = killed.write(HttpAnswer(url, NOW, b"GET / HTTP/1.1\r\n\r\n", head, 200), Earlier("unchanged", payload))
+        killed._abandon(killed._open)
+        async with crawling(tmp_path / "d", neighbours, keep__warc=True):
+            with contextlib.closing(open_index(contents, write=True)) as index:
+                retention = Retention(contents, index, 1)
+                for (file,) in index.execute("SELECT DISTINCT file FROM records WHERE NOT revisit").fetchall():
+                    retention._drop_file(file)
+    assert (contents / place.file).exists()
+    assert dangling(contents) == (set(), set())
