@@ -238,16 +238,17 @@ class Standing:
 
     def unearned(self, pages: Ids, now: float) -> Ids:
         """Which of these pages of poor standing may be read though no reads are left for them, for nothing else is to
-        be read: all, in a crawl that ends. Else the first, after a rest that grows with the reads that its pattern had:
-        what has an end comes to it, and what has none is read ever more slowly."""
+        be read: all, in a crawl that ends. Else one of the pattern that had the fewest reads, after a rest that grows
+        with these: what has an end comes to it, and what has none is read ever more slowly."""
         if not self.patience or not len(pages):
             return pages
-        orders = self.folders.item(self._columns[FOLDER].item(int(pages[0])))
-        self.rests_until = self.served_at + min(self.patience * orders, LONGEST)
+        orders = self.folders[self._columns[FOLDER][pages]]
+        least = int(orders.argmin())
+        self.rests_until = self.served_at + min(self.patience * int(orders[least]), LONGEST)
         if self.served_at <= now < self.rests_until:
             return pages[:0]
         self.served_at = now
-        return pages[:1]
+        return pages[least : least + 1]
 
     def serve(self, page: LocalPage, now: float) -> None:
         """An order goes out: where its page is of good standing, there was something else to read."""

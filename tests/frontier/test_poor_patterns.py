@@ -349,6 +349,21 @@ def test_a_daemon_reads_on_slowly_where_every_page_is_poor():
     assert crawl.audit()["ok"]
 
 
+def test_of_several_folders_of_which_every_page_is_poor_a_daemon_reads_all():
+    """The one whose pages were met first, and that never ends, does not keep the others waiting."""
+    crawl, (far, near) = Crawl.in_memory(refreshing=True, settings=SERVING), (closed_chain(1 << 40), closed_chain(200))
+    begin = crawl.now
+    other = "http://h1.example/lost/"
+    crawl.submit("http://h0.example/lost/0.html", f"{other}0.html")
+
+    def links(target):
+        return [link.replace("/h0.", "/h1.") for link in near(target)] if target.startswith(other) else far(target)
+
+    read = {target for _, target in lived(crawl, links, begin + 8 * 3_600)}
+    assert sum(target.startswith(other) for target in read) == 200
+    assert 180 < sum(not target.startswith(other) for target in read) < 400
+
+
 def test_what_a_daemon_reads_of_an_endless_folder_with_nothing_beside_it_becomes_ever_less():
     crawl, links = Crawl.in_memory(refreshing=True, settings=SERVING), closed_chain(1 << 40)
     begin = crawl.now
