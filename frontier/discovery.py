@@ -19,7 +19,8 @@ calendars, lists in every order, endless redirects. Paths with a query are at on
 name that nobody can have made (impostors.py), for honest folders breed, too; or when nothing speaks for it
 (vouchers.py). While a folder breeds its newest pages go first, a few at a time: what has an end shows it soon so. All
 patterns of poor standing get POOR of the reads, read again (revisits.py) or not, and what they had before that was
-known counts (metadata.hosts.Standing). A crawl that ends reads the rest once there is nothing else.
+known counts (metadata.hosts.Standing). Where there is nothing else to read, a crawl that ends reads the rest, and one
+that never does reads them one by one, ever more slowly.
 
 One order in twenty is a page at random (SCOUT), read when its host has nothing better: a folder that looks poor is
 tried all the same. How far ahead a host's pages are ordered, look_ahead.py says.
@@ -99,10 +100,7 @@ class Discovery:
         settings: Settings,
         host_limits: HostLimits,
         look_ahead: LookAhead,
-        endless: bool = False,
     ) -> None:
-        self.endless = endless
-        """the crawl goes on when all was read, so pages of poor standing never have their turn by that"""
         self.poor_only = False
         """the last scan found nothing but pages of poor standing"""
         self.partition = partition
@@ -138,7 +136,7 @@ class Discovery:
         self.reads += reads
         self.standing.earn(reads)
 
-    def take(self, room: int, busy: bool) -> Iterator[tuple[LocalPage, Priority]]:
+    def take(self, room: int, busy: bool, now: float) -> Iterator[tuple[LocalPage, Priority]]:
         """Pages for hosts that run low, each up to its room, in one choice over the pages scanned.
 
         busy: some order is out; else the scan goes on through all pages.
@@ -148,7 +146,7 @@ class Discovery:
         hungry = spare > 0
         if room <= 0 or not hungry.any():
             return
-        pages = self._of_good_standing(self._scan(hungry, busy), busy)
+        pages = self._of_good_standing(self._scan(hungry, busy), busy, now)
         if not len(pages):
             return
         wanted = min(room, int(np.minimum(spare, hosts.waiting[:count]).sum()))
@@ -164,7 +162,7 @@ class Discovery:
         yield from ((page, Priority.DISCOVER) for page in local_pages(self.chosen))
         yield from ((page, Priority.SCOUT) for page in local_pages(scouts))
 
-    def _of_good_standing(self, pages: Ids, busy: bool) -> Ids:
+    def _of_good_standing(self, pages: Ids, busy: bool, now: float) -> Ids:
         """Pages without those of poor standing, but for as many as these are owed; all, where nothing else is left."""
         poor = self.standing.poor(pages)
         self._poor_mixed = bool(poor.any())
@@ -174,9 +172,9 @@ class Discovery:
             return pages
         good = pages[~poor]
         self.poor_only = not len(good)
-        if self.poor_only and not busy and not self.endless:
+        if self.poor_only and not busy and len(unearned := self.standing.unearned(pages, now)):
             self._poor_mixed = False  # they take nobody's place: nothing is paid for them
-            return pages
+            return unearned
         served = pages[poor]
         served = served[self._may_be_poor()[self.partition.columns["host"][served]]]
         return np.sort(np.concatenate([good, served[: max(int(self.standing.poor_reads), 0)]]))
@@ -282,6 +280,11 @@ class Discovery:
         rate = np.full(len(pages), _UNREAD_RATE)
         index = bandwidth.rules.policy.index(self.ledger.importance(pages) * bandwidth.scale, rate, age)
         return float(np.median(index))
+
+    @property
+    def rests_until(self) -> float:
+        """Return when one more unread page may be read where only those of poor standing are left; 0: now."""
+        return self.standing.rests_until if self.poor_only and self.standing.poor_reads < 1 else 0.0
 
     @property
     def waiting(self) -> int:

@@ -202,15 +202,16 @@ class Revisits:
             self.schedule.due_queue.spent()
 
     def _put_off(self, page: LocalPage, now: float) -> bool:
-        """Date a page of poor standing anew, where such pages have had their share of the reads. A crawl that ends
-        reads it where nothing is out, and nothing is unread: else a site of such pages alone would never end it."""
+        """Date a page of poor standing anew, where such pages have had their share of the reads; but not all of them
+        where nothing is out, and nothing unread: else a site of such pages alone would never be read again."""
         standing = self.partition.standing
         if standing.poor_reads >= 1 or not standing.is_poor(page):
             return False
+        hosts, count = self.partition.hosts, len(self.partition.hosts)
+        idle = not len(self.leases) and not (hosts.waiting[:count] * hosts.open[:count]).any()
+        if idle and len(standing.unearned(np.array([page]), now)):
+            return False
         if self.schedule.ahead is not None:
-            hosts, count = self.partition.hosts, len(self.partition.hosts)
-            if not len(self.leases) and not (hosts.waiting[:count] * hosts.open[:count]).any():
-                return False
             self.schedule.ahead.put_after(page, LONGEST, self.partition.hosts_of[page])
             return True
         row = self.partition.row(page)

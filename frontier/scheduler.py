@@ -47,6 +47,7 @@ from xyro.frontier.requests import Requests
 from xyro.frontier.revisit_dates import Schedule
 from xyro.frontier.revisits import Revisits
 from xyro.frontier.scope_change import ScopeChange
+from xyro.metadata.hosts import PATIENCE
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, LEASED, WANTED, State
@@ -94,8 +95,8 @@ class Scheduler:
             freshness.audits,
             self.look_ahead,
         )
-        endless = refreshing and not ahead
-        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.look_ahead, endless)
+        partition.standing.patience = PATIENCE if refreshing and not ahead else 0.0
+        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.look_ahead)
         self.new_pages = Governor()
         """reads of new pages, where the bandwidth that is set covers them"""
         self.bottleneck = Bottleneck(partition, self.host_limits)
@@ -147,8 +148,8 @@ class Scheduler:
             return 0.0
         credit = self.due_queue.next_credit(self._now) if self.revisits.host_queues else math.inf
         opens = min((until for until, _ in self.host_limits.until.values()), default=math.inf)
-        covered = self.bandwidth.covers_all and self.discovery.ready and not self._outbox_full
-        new = self._next_new() if covered else math.inf
+        ready = (self.bandwidth.covers_all or self.discovery.rests_until) and self.discovery.ready
+        new = self._next_new() if ready and not self._outbox_full else math.inf
         return min(self.schedule.next_time(self._now), credit, opens, self.deadlines.next_time(self._now), new)
 
     @property
@@ -156,13 +157,17 @@ class Scheduler:
         """Do unread pages wait that the bandwidth allows to be read now?"""
         if self._outbox_full or not self.discovery.waiting:
             return False
-        return not self.bandwidth.covers_all or self._next_new() <= self._now
+        return self._next_new() <= self._now
 
     def _next_new(self) -> float:
-        """Return when a new page may be read out of the bandwidth that covers them."""
-        if self._unused_by_refresh >= 1:
-            return self._now
-        return self.new_pages.when(self._now, self._for_new_pages)
+        """Return when a new page may be read: out of the bandwidth, if that covers them; of poor pages, if those are
+        all, after the last of them."""
+        rest = self.discovery.rests_until
+        if rest and self.leases:
+            return math.inf
+        if not self.bandwidth.covers_all or self._unused_by_refresh >= 1:
+            return max(self._now, rest)
+        return max(self.new_pages.when(self._now, self._for_new_pages), rest)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -336,7 +341,7 @@ class Scheduler:
 
     def _take_unread(self, found: list[FetchOrder], room: int, now: float) -> None:
         room = min(room - len(found), self._allowed_new(now))
-        for page, priority in self.discovery.take(room, len(self.leases) > 0):
+        for page, priority in self.discovery.take(room, len(self.leases) > 0, now):
             host = self.partition.hosts_of[page]
             if host in self.host_limits.until or self._is_outside(page):
                 continue  # its host's budget ended with an order before it, or it left the scope
@@ -392,6 +397,7 @@ class Scheduler:
     def _order(self, page: LocalPage, priority: Priority, row: RefreshRow | None) -> FetchOrder:
         if self.host_limits.on:
             self.host_limits.count(self.partition.hosts_of[page], self._now)
+        self.partition.standing.serve(page, self._now)
         if self.partition.states[page] == State.UNREAD:
             self.partition.standing.count(page)
         return self.leases.order(page, priority, row, self._deadline(page, priority), self._since(page, priority))

@@ -58,6 +58,9 @@ CLOSED = 128
 ones reach 27 (of 14 sites and cnr-2000 in any layout), endless ones thousands"""
 HOP = TRIAL + 1
 """pages that the target of a redirect counts as, where both have a query: a chain of them is as poor as it gets"""
+PATIENCE = 1 / 2
+"""seconds for each order that its pattern had in which a daemon has had nothing else to read before it reads one more
+page of poor standing: 300 pages take five hours, 1,000 three days, 3,200 a month; 650, where they are one list"""
 POOR_WORTH = 1 / 1024
 """times their importance that pages of poor patterns count when they are dated: intervals 32 times as long by P1"""
 _COST = struct.Struct("<QQd")
@@ -250,6 +253,12 @@ class Standing:
         """reads that pages of poor standing may have now; below 0: they had more before that was known"""
         self.any_poor = False
         """some pattern is, or was, of poor standing"""
+        self.patience = 0.0
+        """PATIENCE in a crawl that never ends: there pages of poor standing never have their turn by that"""
+        self.served_at = 0.0
+        """when an order was given out last for a page of good standing, or one that was not earned; not stored"""
+        self.rests_until = 0.0
+        """when the next page may be read that was not earned (wall clock)"""
 
     def earn(self, reads: int) -> None:
         """So many pages were read: those of poor standing may have a share of as many more."""
@@ -258,6 +267,25 @@ class Standing:
     def pay(self, reads: int) -> None:
         """So many pages of poor standing are read, or were, before their pattern was known for it."""
         self.poor_reads = max(self.poor_reads - reads, -MOST_POOR)
+
+    def unearned(self, pages: Ids, now: float) -> Ids:
+        """Which of these pages of poor standing may be read though no reads are left for them, for nothing else is to
+        be read: all, in a crawl that ends. Else one of the pattern that had the fewest reads, after a rest that grows
+        with these: what has an end comes to it, and what has none is read ever more slowly."""
+        if not self.patience or not len(pages):
+            return pages
+        orders = self.folders[self._columns[FOLDER][pages]]
+        least = int(orders.argmin())
+        self.rests_until = self.served_at + min(self.patience * int(orders[least]), LONGEST)
+        if self.served_at <= now < self.rests_until:
+            return pages[:0]
+        self.served_at = now
+        return pages[least : least + 1]
+
+    def serve(self, page: LocalPage, now: float) -> None:
+        """An order goes out: where its page is of good standing, there was something else to read."""
+        if self.patience and not self.is_poor(page):
+            self.served_at = now
 
     def note_births(
         self, pages: Ids, parents: Ids, redirected: Mask, again: Mask, form: Callable[[LocalPage], str]

@@ -234,10 +234,11 @@ def hosts(place: CrawlPlace, count: int, by: str, as_json: bool) -> None:
 
     orders: how many pages of the host were ordered while they were unread, whether they were read since or not (what
     is long ago counts less); unread: its unread pages now, and most: how many it may have; poor:
-    pages of patterns that breed, which get 2 % of the reads in all; credit: new hosts that links of its domain may
-    still introduce, and brought: those they did; waiting: links of its pages that wait for either limit; fails:
-    failures of the host in a row. A line below says whether the host is paused or blocked, and which [[sites]] entry
-    applies. Exit code 3: a node of the cluster did not answer, and is named; the rows are those of the others.
+    pages of patterns that breed, which get 2 % of the reads in all, or what nothing else needs; credit: new hosts that
+    links of its domain may still introduce, and brought: those they did; waiting: links of its pages that wait for
+    either limit; fails: failures of the host in a row. A line below says whether the host is paused or blocked, and
+    which [[sites]] entry applies. Exit code 3: a node of the cluster did not answer, and is named; the rows are those
+    of the others.
     """
     from xyro.service.views.host_standing import first_hosts, hosts_table
 

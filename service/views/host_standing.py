@@ -110,7 +110,8 @@ def waiting_sentences(frontier: Frontier, page: LocalPage) -> Iterator[str]:
         spent = "" if standing.poor_reads >= 1 else ", and have had them for now"
         yield (
             f"{which} breeds: its pages are met on each other, hardly elsewhere{proof}. All such patterns together get "
-            f"{POOR:.0%} of the reads{spent}."
+            f"{POOR:.0%} of the reads{spent}. Where nothing else is left to read they are read, too: in a daemon one "
+            "by one, ever more slowly."
         )
     if count := frontier.ledger.withheld.get(page, 0):
         credit = frontier.partition.introductions.state(waiting_links.domain_of(page))[0] / PRICE

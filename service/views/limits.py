@@ -242,7 +242,8 @@ def _of_plans(status: Status) -> Iterator[tuple[str, str]]:
     if breeding.get("unread"):
         pages = f"{counted(breeding['unread'], 'unread page')} of patterns that breed"
         where = f"such as on {breeding['host']}"
-        yield "trap", f"A trap: {pages}, {where}; they get 2 % of the reads; [crawl] exclude stops them."
+        share = "2 % of the reads, or what nothing else needs"
+        yield "trap", f"A trap: {pages}, {where}; they get {share}; [crawl] exclude stops them."
     if waiting := status.get("waiting_links", 0):
         yield (
             "farm",

@@ -10,6 +10,7 @@ import pytest
 
 from tests.frontier.rig import Crawl, report, signature, url
 from tests.frontier.test_waiting_links import crawled, settings
+from xyro.configs.load import SERVE, load
 from xyro.frontier.ledger import LINKS_AT_ONCE
 from xyro.frontier.pages import SLICE_PAUSE
 from xyro.metadata.hosts import CLOSED, MENU, POOR, POOR_WORTH, QUERIES, TRIAL
@@ -17,7 +18,9 @@ from xyro.metadata.states import State
 from xyro.service.views.why import why
 from xyro.wire.messages import Priority
 
+DAY = 86_400.0
 HOME = url(0)
+SERVING = load((SERVE,), {}, {})
 
 
 def month(number):
@@ -348,6 +351,69 @@ def test_a_crawl_that_refreshes_and_ends_reads_on_where_every_page_is_poor():
     assert len(read) > 1_000, "it stood still after 388"
 
 
+def closed_chain(pages):
+    """Pages of one folder, each of which leads to the next, and nothing beside them."""
+
+    def links(target):
+        number = int(target.rpartition("/")[2].removesuffix(".html"))
+        return [f"http://h0.example/lost/{number + 1}.html"] if number + 1 < pages else []
+
+    return links
+
+
+def lived(crawl, links, end):
+    """Answer orders until then, from one moment at which something is to be done to the next: times and URLs."""
+    read: list[tuple[float, str]] = []
+    while crawl.now < end:
+        orders = crawl.turn()
+        crawl.deliver_all()
+        for order in orders:
+            crawl.answer(order, links(order.url), signature=signature(order.page))
+        read += [(crawl.now, order.url) for order in orders]
+        due = crawl.frontier.scheduler.next_time()
+        crawl.now = crawl.now + 1.0 if orders else min(max(due, crawl.now + 0.25), end)
+    return read
+
+
+def test_a_daemon_reads_on_slowly_where_every_page_is_poor():
+    crawl = Crawl.in_memory(refreshing=True, settings=SERVING)
+    begin = crawl.now
+    crawl.submit("http://h0.example/lost/0.html")
+    read = lived(crawl, closed_chain(300), begin + 3_600)
+    frontier, page = crawl.page("http://h0.example/lost/1.html")
+    assert frontier.partition.standing.is_poor(page)
+    assert 140 < len({target for _, target in read}) < 250, "it stood still after 131"
+    read += lived(crawl, closed_chain(300), begin + 6 * 3_600)
+    assert len({target for _, target in read}) == 300
+    again = lived(crawl, closed_chain(300), begin + 2 * DAY)
+    assert 30 < len(again) < 600, "what is known is read again, too"
+    assert crawl.audit()["ok"]
+
+
+def test_of_several_folders_of_which_every_page_is_poor_a_daemon_reads_all():
+    """The one whose pages were met first, and that never ends, does not keep the others waiting."""
+    crawl, (far, near) = Crawl.in_memory(refreshing=True, settings=SERVING), (closed_chain(1 << 40), closed_chain(200))
+    begin = crawl.now
+    other = "http://h1.example/lost/"
+    crawl.submit("http://h0.example/lost/0.html", f"{other}0.html")
+
+    def links(target):
+        return [link.replace("/h0.", "/h1.") for link in near(target)] if target.startswith(other) else far(target)
+
+    read = {target for _, target in lived(crawl, links, begin + 8 * 3_600)}
+    assert sum(target.startswith(other) for target in read) == 200
+    assert 180 < sum(not target.startswith(other) for target in read) < 400
+
+
+def test_what_a_daemon_reads_of_an_endless_folder_with_nothing_beside_it_becomes_ever_less():
+    crawl, links = Crawl.in_memory(refreshing=True, settings=SERVING), closed_chain(1 << 40)
+    begin = crawl.now
+    crawl.submit("http://h0.example/lost/0.html")
+    first, second = (len(lived(crawl, links, begin + hours * 3_600)) for hours in (12, 24))
+    assert 300 < first < 600
+    assert second < 0.5 * first
+
+
 def test_a_large_honest_tree_beside_an_endless_folder_is_known_by_its_ends():
     """Each page of either shows its way home and new pages of its folder: only where the tree ends do they differ."""
     onward, below = fresh_names(), lost_and_found(list, pages=4_000)
@@ -470,11 +536,11 @@ def test_a_host_reads_its_own_pages_first_whatever_the_crawl_has_earned():
     mixed = 0
     for _ in range(200):
         crawl.turn()
-        found = discovery._of_good_standing(unread, busy=True)
+        found = discovery._of_good_standing(unread, busy=True, now=crawl.now)
         assert set(unread) - set(months) <= set(found)
         mixed += bool(standing.poor(found).any())
     assert 0 < mixed < 200 * 4 * POOR, "a share by lot, for no page is to starve"
-    assert discovery._of_good_standing(months, busy=True).tolist() == months.tolist()
+    assert discovery._of_good_standing(months, busy=True, now=crawl.now).tolist() == months.tolist()
 
 
 def test_links_that_had_to_wait_count_for_their_pattern_when_they_come_in():
