@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections import Counter
 from itertools import pairwise
@@ -121,6 +122,18 @@ def test_a_crawl_delay_that_no_backup_knows_is_kept_after_a_restore(tmp_path):
     assert min(b - a for a, b in pairwise(requests)) >= 19.99
 
 
+def test_a_partition_stays_where_it_is_until_the_other_disk_has_room_for_it(tmp_path):
+    """A disk that is filled by a partition which comes ends the node with all that it has."""
+    with small_disk(tmp_path / "disk", "12m") as disk, running_cluster(tmp_path) as cluster:
+        cluster.places[2] = disk / "n2"
+        cluster.start(1), cluster.start(2)
+        refused = "stays here: node 2: its disk has no room for "
+        cluster.until(lambda: refused in cluster.log(1).read_text(), "its node says why it stays")
+        assert cluster.counts() == [0, 16] and not [*(disk / "n2").glob("*p0*")]
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        cluster.balanced(8, 8)
+
+
 @pytest.mark.long
 def test_a_disk_that_is_full_as_partitions_come_and_go_loses_nothing_and_says_so(tmp_path):
     with (
@@ -161,3 +174,5 @@ def test_a_disk_that_is_full_as_partitions_come_and_go_loses_nothing_and_says_so
         nodes = json.loads(xyro("cluster", "status", "--json", *join).stdout)["nodes"]
         assert sorted(q for node in nodes for q in node["open"]) == [*range(16)]
         assert not any(node["ended"] for node in nodes)
+        wrong = (row["text"] for row in cluster.get("/status")["limits"]["wrong"])
+        assert any(text.startswith("Node 2: The disk is nearly full") for text in wrong)
