@@ -423,9 +423,11 @@ class Partition:
 
     def close(self) -> None:
         """Every group must have been written. What is left of much deleted journal goes: scans would pass it."""
-        if self._trimmed >= COMPACT_FROM:
-            self._trimmed = 0
-            self.store.compact(rows.JOURNAL.key(0), rows.JOURNAL.key(self.journal_from))
-        self.store.close()
-        if self._witness is not None:
-            self._witness.close()
+        try:
+            if self._trimmed >= COMPACT_FROM:
+                self._trimmed = 0
+                self.store.compact(rows.JOURNAL.key(0), rows.JOURNAL.key(self.journal_from))
+        finally:
+            self.store.close()
+            if self._witness is not None:
+                self._witness.close()

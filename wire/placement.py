@@ -28,6 +28,8 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """number of that process on its machine, for people"""
     directory: str = ""
     """its data directory there, for people"""
+    ended: str = ""
+    """what that process failed of (a full disk), for people"""
 
 
 class Owner(msgspec.Struct, frozen=True, array_like=True):

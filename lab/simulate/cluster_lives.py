@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
+import os
 import random
 import secrets
 from collections import Counter
@@ -120,24 +122,37 @@ class SimulatedCluster:
     @contextlib.contextmanager
     def _machine_of_the_seed(self) -> Iterator[None]:
         """Names are drawn from the seed; stores of processes that are gone, or whose disk is full, take nothing."""
-        module, store_class = cast(Any, secrets), cast(Any, Store)
-        hexes, bits, write = module.token_hex, module.randbits, store_class.write
+        module, store_class, system = cast(Any, secrets), cast(Any, Store), cast(Any, os)
+        hexes, bits, fsync = module.token_hex, module.randbits, system.fsync
+        begin, write = store_class.open, store_class.write
         loop, full = self.loop, self.full
 
         def drawn(size: int | None = None) -> str:
             return self.draw.randbytes(size or 16).hex()
 
-        def checked(store: Store, batch: Batch) -> None:
-            life = LIFE.get()
-            if life in full or life in loop.gone:
+        def check() -> None:
+            if LIFE.get() in full or LIFE.get() in loop.gone:
                 raise MachineError("the store failed (No space left on device)")
+
+        def opened(path: Path, *, create: bool = False) -> Any:
+            check()
+            return begin(path, create=create)
+
+        def checked(store: Store, batch: Batch) -> None:
+            check()
             write(store, batch)
 
-        module.token_hex, module.randbits, store_class.write = drawn, self.draw.getrandbits, checked
+        def synced(handle: int) -> None:
+            if LIFE.get() in full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        module.token_hex, module.randbits, system.fsync = drawn, self.draw.getrandbits, synced
+        store_class.open, store_class.write = opened, checked
         try:
             yield
         finally:
-            module.token_hex, module.randbits, store_class.write = hexes, bits, write
+            module.token_hex, module.randbits, system.fsync = hexes, bits, fsync
+            store_class.open, store_class.write = begin, write
 
     def _turn(self, now: float) -> None:
         self.witness.now = now
@@ -206,7 +221,7 @@ class SimulatedCluster:
         self.broker.cut.clear()
         self.full.clear()
         for machine in self.machines:
-            machine.deadly = None
+            machine.at_step = None
             if machine.life in self.loop.frozen and machine not in self._dying:
                 self.loop.thaw(machine.life)
         await asyncio.sleep(HEALED / 10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -86,8 +87,8 @@ class Machine:
         self.path = cluster.folder / f"n{number}"
         self.life = 0
         self.node: Node | None = None
-        self.deadly: tuple[str, Machine] | None = None
-        """step of a move from here, and who dies as it begins"""
+        self.at_step: tuple[str, Callable[[], None]] | None = None
+        """step of a move from here, and what happens as it begins"""
         self._process: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._membership: SimulatedMembership | None = None
@@ -129,17 +130,16 @@ class Machine:
         finally:
             self.node = None
             await membership.leave()
-            await node.stop()
-            await membership.close()
-            data.close()
+            try:
+                await node.stop()
+            finally:
+                await membership.close(sys.exc_info()[1])
+                data.close()
 
     def _staged(self, step: str) -> None:
-        if self.deadly is not None and step == self.deadly[0]:
-            (_, victim), self.deadly = self.deadly, None
-            if victim.lives:
-                self.cluster.note(f"dies as {step} begins", victim.number)
-                self.cluster.kill_soon(victim)
-                self.loop.frozen.add(victim.life)
+        if self.at_step is not None and step == self.at_step[0]:
+            (_, happens), self.at_step = self.at_step, None
+            happens()
 
     async def stop(self) -> None:
         """End the process in order."""

@@ -20,7 +20,7 @@ import msgspec
 
 from xyro.contents_index import TextRow
 from xyro.plugins.contents.contents_view import PageVersion, chosen_version, described
-from xyro.wire.errors import InputError
+from xyro.wire.errors import InputError, MachineError
 from xyro.wire.ids import PageId, owner_of
 
 Row = dict[str, Any]
@@ -57,14 +57,33 @@ class NodeVersion(PageVersion):
 class ClusterContents:
     """The contents of all nodes. MachineError: one does not answer."""
 
-    def __init__(self, nodes: Mapping[int, KeepingNode], owner: Callable[[int], int]) -> None:
-        """nodes: all of them, by number. owner: the node that has a partition. InputError: nothing is kept on any."""
+    def __init__(self, nodes: Mapping[int, KeepingNode], owner: Callable[[int], int], partial: bool = False) -> None:
+        """nodes: all of them, by number. owner: the node that has a partition. partial: do without nodes that do not
+        answer, but not for a page whose own node is one of these. InputError: nothing is kept on any."""
         self._owner = owner
-        partitions = {number: node.get("/contents/partitions") for number, node in nodes.items()}
-        self._nodes = {number: node for number, node in nodes.items() if partitions[number]}
+        self._missing: dict[int, str] = {}
+        partitions: dict[int, list[int]] = {}
+        for number, node in nodes.items():
+            try:
+                partitions[number] = node.get("/contents/partitions")
+            except MachineError as error:
+                if not partial:
+                    raise
+                self._missing[number] = str(error).partition(";")[0]
+        self._nodes = {number: nodes[number] for number, found in partitions.items() if found}
         self._moved = {q for number, found in partitions.items() for q in found if owner(q) != number}
         if not self._nodes:
+            self._require_all()
             raise InputError("no node keeps pages' contents; nodes that run with --text or --warc ([keep]) do")
+
+    @property
+    def missing(self) -> list[str]:
+        """A sentence for each node that does not answer, and is done without."""
+        return list(self._missing.values())
+
+    def _require_all(self) -> None:
+        if self._missing:
+            raise MachineError("; ".join(self.missing))
 
     def __enter__(self) -> ClusterContents:
         return self
@@ -76,7 +95,10 @@ class ClusterContents:
         """The id of a page of which something is kept. `url`: canonical."""
         for node in self._nodes.values():
             if (found := node.get("/contents/page", url=url)) is not None:
+                if self._owner(owner_of(PageId(found))) in self._missing:
+                    break
                 return PageId(found)
+        self._require_all()
         raise InputError(f"{url}: no node keeps anything of it; it was not read since [keep] is on, or is no page")
 
     def versions(self, page: PageId) -> list[NodeVersion]:

@@ -47,6 +47,9 @@ Version = TypeVar("Version", bound=PageVersion)
 class ContentsView:
     """The contents in a directory. InputError: none are kept there. Close it."""
 
+    missing: Sequence[str] = ()
+    """as of ClusterContents: here is all that there is"""
+
     def __init__(self, directory: Path, now: float = 0.0) -> None:
         """now: seconds since 1970; 0 where nobody asks how stale they are."""
         self._directory, self._now = directory, now

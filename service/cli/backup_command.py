@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from xyro.service.cli.options import as_json_too, directory_of, with_data
+from xyro.service.cli.options import as_json_too, directory_of, of_cluster, with_data
+from xyro.wire.errors import InputError
 from xyro.wire.text import printable
 
 
@@ -27,6 +28,8 @@ def backup(target: Path, data: Path | None, as_json: bool) -> None:
     remote = Remote.find(directory)
     if remote is not None:
         summary = remote.post("/backup", {"to": str(target.absolute())})
+    elif not directory.exists() and of_cluster():
+        raise InputError(f"{directory}: no such data directory{of_cluster()}")
     else:
         from xyro.service.node.backup import stopped
 

@@ -108,7 +108,8 @@ def _text(found: dict[str, Any]) -> str:
         state = "away" if not node["alive"] else "leaves" if node["draining"] else "here"
         partitions = listed(node["partitions"]) or "no partition"
         closed = f"; closed: {listed(node['closed'])}, as its log says" if node["closed"] else ""
-        lines.append(f"node {node['node']} on {node['host']}, {state}: {partitions}{closed}{_process(node)}")
+        failed = f"; it failed: {printable(node['ended'], 1_000)}" if node["ended"] else ""
+        lines.append(f"node {node['node']} on {node['host']}, {state}: {partitions}{closed}{_process(node)}{failed}")
     lines += [f"partition {move['partition']} moves to node {move['to']}" for move in found["moves"]]
     return "\n".join(lines)
 

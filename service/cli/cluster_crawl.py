@@ -94,9 +94,8 @@ def begin_run(remote: Remote | ClusterRemote, **bounds: Any) -> None:
     """Let all partitions have the bounds on disk. MachineError: some did not answer."""
     missing = remote.post("/bounds", bounds)["missing"]
     if missing:
-        raise MachineError(
-            f"{'; '.join(absences(remote, missing))}: the others have the bounds; start it, and try again"
-        )
+        others = "have the bounds (`xyro cluster unbound` lifts them)" if bounds["run"] else "read on, without bounds"
+        raise MachineError(f"{'; '.join(absences(remote, missing))}: the others {others}; start it, and try again")
 
 
 def absences(remote: Remote | ClusterRemote, missing: Sequence[int]) -> list[str]:

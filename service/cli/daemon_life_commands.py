@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
-from xyro.service.cli.options import FiniteFloat, as_json_too, directory_of, terminal_width, with_data
+from xyro.service.cli.options import FiniteFloat, as_json_too, directory_of, of_cluster, terminal_width, with_data
 from xyro.service.cli.partial_rows import PartialRows
 from xyro.service.cli.running_crawl import find_running
 from xyro.service.cli.stopped_crawl import stopped_views
@@ -20,10 +20,6 @@ from xyro.wire.errors import InputError, MachineError
 PATIENCE = 60.0
 """seconds that a process is waited for that was asked to stop"""
 TICK = 0.1
-_OF_CLUSTER = (
-    "; XYRO_CLUSTER__JOIN names a cluster, whose nodes are stopped one by one, each on its machine: name the directory "
-    "of one with --data"
-)
 
 
 @click.command(short_help="Stop the process on the data directory, in order.")
@@ -40,8 +36,7 @@ def stop(data: Path | None, wait: float) -> None:
 
     directory, clock = directory_of(data), SystemClock()
     if (remote := find_running(directory)) is None:
-        joined = _OF_CLUSTER if os.environ.get("XYRO_CLUSTER__JOIN") else ""
-        raise InputError(f"{directory}: no process works on it: there is nothing to stop{joined}")
+        raise InputError(f"{directory}: no process works on it: there is nothing to stop{of_cluster()}")
     try:
         os.kill(remote.pid, signal.SIGTERM)
     except PermissionError as error:

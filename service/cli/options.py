@@ -172,6 +172,12 @@ def tell(text: str, err: bool = False, level: int = logging.INFO, **fields: Any)
     click.echo(folded(text, shutil.get_terminal_size().columns if stream.isatty() else 0), err=err)
 
 
+def of_cluster() -> str:
+    """The rest of a sentence about a directory that is none, for people whose commands ask a cluster."""
+    named = os.environ.get("XYRO_CLUSTER__JOIN")
+    return "; XYRO_CLUSTER__JOIN names a cluster: name the directory of one of its nodes with --data" if named else ""
+
+
 def directory_of(data: Path | None) -> Path:
     """The data directory that a command looks at; of a numbered one (`node-*`) the one whose process answers here."""
     directory = data or Path(os.environ.get("XYRO_STORE__DATA") or "xyro-data")

@@ -12,6 +12,7 @@ import click
 
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, tell, terminal_width
+from xyro.service.cli.partial_rows import tell_missing
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
@@ -35,12 +36,13 @@ def page() -> None:
     """
 
 
-def contents_of(place: CrawlPlace) -> ContentsView | ClusterContents:
-    """Open the contents of the crawl in a data directory, running or stopped, or of all nodes of a cluster."""
+def contents_of(place: CrawlPlace, partial: bool = False) -> ContentsView | ClusterContents:
+    """Open the contents of the crawl in a data directory, running or stopped, or of all nodes of a cluster. partial:
+    of those that answer."""
     from xyro.plugins.contents.cluster_contents import ClusterContents
 
     if (remote := place.cluster()) is not None:
-        return ClusterContents(remote.nodes(), lambda partition: remote.placement.owners[partition].node)
+        return ClusterContents(remote.nodes(), lambda partition: remote.placement.owners[partition].node, partial)
     from xyro.configs.load import load
     from xyro.contents_index import FOLDER
     from xyro.plugins.contents.contents_view import ContentsView
@@ -112,13 +114,14 @@ def get(url: str, place: CrawlPlace, form: str, number: int | None, time: str, o
     until = math.inf
     if time:  # moments are shown in whole seconds, so what was read within that second counts
         until = math.nextafter(math.floor(moment(time, "--time", SystemClock().time())) + 1, 0)
-    with contents_of(place) as view:
+    with contents_of(place, partial=True) as view:
         found = _page(view, url)
         if form == "html":
             body = view.html(found, until if number is None else view.version(found, number).time)
         else:
             body = (view.text(view.version(found, number, until))[form] + "\n").encode("utf-8", "replace")
     write_bytes(body, None if output == Path("-") else output)
+    tell_missing(view.missing)
 
 
 def _end(gone: str | None) -> str:
@@ -134,10 +137,11 @@ def versions(url: str, place: CrawlPlace, as_json: bool) -> None:
     """List the stored versions of a page, oldest first."""
     from xyro.service.views.text_tables import url_lines
 
-    with contents_of(place) as view:
+    with contents_of(place, partial=True) as view:
         rows = list(view.describe(_page(view, url)))
     if as_json:
         click.echo(json.dumps(rows))
+        tell_missing(view.missing)
         return
     click.echo(f"{'version':>7}  {'read at':20}  {'until':20}  {'bytes':>9}  html  title")
     for row in rows:
@@ -147,6 +151,7 @@ def versions(url: str, place: CrawlPlace, as_json: bool) -> None:
             f"{'yes' if row['html'] else 'no':4}  "
         )
         click.echo("\n".join(url_lines(line, printable(row["title"] or "-", 200), terminal_width())))
+    tell_missing(view.missing)
 
 
 @page.command()
@@ -160,7 +165,7 @@ def diff(url: str, place: CrawlPlace, old: int | None, new: int | None, as_json:
     from xyro.wire.errors import InputError
     from xyro.wire.word_diff import diff_line, word_diff
 
-    with contents_of(place) as view:
+    with contents_of(place, partial=True) as view:
         found = _page(view, url)
         after = view.version(found, new)
         earlier = [version for version in view.versions(found) if version.number < after.number]
@@ -170,7 +175,7 @@ def diff(url: str, place: CrawlPlace, old: int | None, new: int | None, as_json:
         changes = word_diff(view.text(before)["text"], view.text(after)["text"])
     if as_json:
         click.echo(json.dumps({"from": before.number, "to": after.number, "changes": changes}))
-        return
-    for change in changes:
+    for change in () if as_json else changes:
         line = diff_line(change)
         click.echo(printable(line, LONGEST_ESCAPE * len(line)))
+    tell_missing(view.missing)

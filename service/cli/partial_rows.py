@@ -29,8 +29,12 @@ class PartialRows:
                 yield row
 
     def tell_missing(self) -> None:
-        """Name the nodes that did not answer, and end the command: the rows are not all."""
-        for absence in self.missing:
-            tell(f"! A node of the cluster does not answer: {printable(absence, 500)}.", err=True)
-        if self.missing:
-            sys.exit(INCOMPLETE)
+        tell_missing(self.missing)
+
+
+def tell_missing(missing: Sequence[str]) -> None:
+    """Name the nodes that did not answer, and end the command: what was shown is not all."""
+    for absence in missing:
+        tell(f"! A node of the cluster does not answer: {printable(absence, 500)}.", err=True)
+    if missing:
+        sys.exit(INCOMPLETE)

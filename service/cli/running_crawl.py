@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xyro.service.cli.options import FiniteFloat, tell
+from xyro.service.cli.options import FiniteFloat, of_cluster, tell
 from xyro.wire.errors import InputError, MachineError
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def daemon(directory: Path, wait: float | None = None) -> Remote:
     if remote is None and wait is None and _begins(directory):
         remote = find_running(directory)
     if remote is None:
-        raise InputError(f"{directory}: no process works on it; `xyro serve --data {directory}` starts one")
+        mend = of_cluster() or f"; `xyro serve --data {directory}` starts one"
+        raise InputError(f"{directory}: no process works on it{mend}")
     return remote
 
 

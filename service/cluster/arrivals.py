@@ -22,6 +22,7 @@ from xyro.metadata.store import Pairs, Store
 from xyro.service.cluster.bucket import set_epoch
 from xyro.service.node.data_dir import folder_of
 from xyro.wire.errors import CodecError, MachineError, XyroError
+from xyro.wire.sizes import sized
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from xyro.service.cluster.broker_link import BrokerLink
     from xyro.service.cluster.transport import ClusterBus
 
+ARRIVING = ".arriving"
+"""ends the name of a copy that is not whole"""
+ROOM = 16 << 20
+"""bytes that a partition which comes has to leave free for the others: a full disk ends a node"""
 _log = logging.getLogger("xyro")
 
 
@@ -59,10 +64,14 @@ class _Arrival:
         self.move = move
         """names the try: a new one begins from nothing"""
         self.target = folder_of(directory, partition)
-        self.folder = directory / f".{self.target.name}.arriving"
+        self.folder = directory / f".{self.target.name}{ARRIVING}"
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(mode=0o700)
-        self.store = Store.open(self.folder / "store", create=True)
+        try:
+            self.folder.mkdir(mode=0o700)
+            self.store = Store.open(self.folder / "store", create=True)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
 
     def put(self, rows: list[list[bytes]]) -> None:
         batch = self.store.batch()
@@ -151,6 +160,8 @@ class Arrivals:
 
     async def start(self) -> None:
         """Take partitions from now on."""
+        for left in self._directory.glob(f".*{ARRIVING}"):  # of a process that died
+            await asyncio.to_thread(shutil.rmtree, left, ignore_errors=True)
         subject = arrival_subject(self._bus.placement.crawl, self._bus.number)
         self._subscription = await self._link.subscribe(subject, self._take)
 
@@ -193,12 +204,29 @@ class Arrivals:
         arrival = self._arriving.get(partition)
         if operation == "begin":
             if arrival is None or arrival.move != move:
-                if arrival is not None:
-                    arrival.close()
+                self._give_up(partition)
+                self._require_room(*values)
                 self._arriving[partition] = _Arrival(self._directory, partition, move)
             return {}
         if arrival is None or arrival.move != move:
             raise MachineError(f"partition {partition}: this move is unknown here; it begins again")
+        try:
+            return self._carry_out(arrival, partition, operation, values)
+        except BaseException:  # the sender begins again, and what is here would only take room
+            self._give_up(partition)
+            raise
+
+    def _require_room(self, size: int) -> None:
+        """MachineError: a partition of so many bytes would fill the disk."""
+        if (free := shutil.disk_usage(self._directory).free) < size + ROOM:
+            raise MachineError(f"its disk has no room for {sized(size)} more, {sized(free)} are free")
+
+    def _give_up(self, partition: int) -> None:
+        if (arrival := self._arriving.pop(partition, None)) is not None:
+            arrival.close()
+
+    def _carry_out(self, arrival: _Arrival, partition: int, operation: str, values: list[Any]) -> dict[str, Any]:
+        """One step of a move under way."""
         if operation == "rows":
             arrival.put(values[0])
         elif operation == "compare":
@@ -211,7 +239,7 @@ class Arrivals:
             lacking = arrival.finish(*values)
             if not lacking:
                 del self._arriving[partition]
-                self._finished[partition] = move
+                self._finished[partition] = arrival.move
             return {"lacking": lacking}
         else:
             raise CodecError(f"arrival: {operation!r} is no operation")

@@ -192,6 +192,8 @@ class Gathering:
         owned = sorted(self._bus.placement.owned(node))
         member = self._bus.placement.members.get(str(node))
         place = f" on {member.host}" if member is not None else ""
+        if member is not None and member.ended:
+            reason = f"its process failed: {member.ended}"
         return f"partitions {listed(owned)} of node {node}{place} did not answer: {reason.partition(';')[0]}"
 
     async def cut(self) -> tuple[str, list[int], list[str]]:
@@ -317,6 +319,8 @@ SUMS = (
 )
 """fields of a status that are added up, of objects each field"""
 MAXIMA = ("seconds", "max_rss_mib", "turnovers")
+MACHINE = ("disk", "contents", "clock", "sink", "reader", "proxy")
+"""kinds of findings (service/views/limits.py) that are each node's own"""
 MEANS = ("freshness", "freshness_low", "freshness_high", "freshness_model", "gamma", "mean_size", "mean_depth")
 """each node's weighed by its known pages"""
 
@@ -340,6 +344,12 @@ def merged_status(gathered: Gathered) -> dict[str, Any]:
     merged["nodes"] = [
         {"node": node, "partitions": part["partitions"], "known": part["known"], "reads": part["reads"]}
         for node, part in sorted(gathered.answers.items())
+    ]
+    merged["troubled_nodes"] = [
+        {"node": node, **row}
+        for node, part in sorted(gathered.answers.items())
+        for row in part["limits"]["wrong"]
+        if row["kind"] in MACHINE
     ]
     return merged
 

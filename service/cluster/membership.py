@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import msgspec
+
 from xyro.configs.schema import Settings
 from xyro.metadata.directories import create_directory
 from xyro.metadata.partition import create, new_seed
@@ -28,6 +30,7 @@ from xyro.metadata.recovery import open_partition
 from xyro.service.cluster.broker_link import PORT, BrokerLink
 from xyro.service.cluster.bucket import Bucket, NodeFile, differences, epoch_of, epochs, set_epoch
 from xyro.service.cluster.cluster_remote import lost_bucket, running_crawl
+from xyro.service.cluster.gathering import listed
 from xyro.service.cluster.mover import Stage
 from xyro.service.cluster.node_answers import NodeAnswers
 from xyro.service.cluster.node_watch import NodeWatch, changed_subject, is_alive
@@ -35,7 +38,7 @@ from xyro.service.cluster.transport import ClusterBus, Send, at_once
 from xyro.service.node import crawl_file
 from xyro.service.node.data_dir import DataDir, folder_of
 from xyro.wire.clock import Clock
-from xyro.wire.errors import InputError, MachineError
+from xyro.wire.errors import InputError, MachineError, XyroError
 from xyro.wire.placement import Member, Owner, Placement
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 
 STARTS = 12
 """times that a bucket which gives no answer within some seconds is asked for again"""
+LAST_WORDS = 5.0
+"""seconds that a process which fails may take to say of what"""
 PARTITIONS = 16
 """of a crawl that is created in a cluster, where nobody says otherwise"""
 _log = logging.getLogger("xyro")
@@ -111,7 +116,11 @@ class ClusterMembership:
                 placement = await self._found(bucket, directory, own, count, agreed)
             placement = await self._enter(link, bucket, directory, placement, agreed, partitions)
             self._placement = placement
-            return DataDir.open_some(directory, self._ours(directory, placement), placement.partitions, created)
+            try:
+                return DataDir.open_some(directory, self._ours(directory, placement), placement.partitions, created)
+            except (XyroError, OSError) as error:
+                await self._tell_failure(link, error)
+                raise
         finally:
             await link.close()
 
@@ -250,9 +259,12 @@ class ClusterMembership:
 
     async def serve(self, node: Node, address: tuple[str, int], token: str) -> None:
         """Tell that this node lives, follow the placement, answer what is asked."""
-        assert self._link is not None and self._placement is not None, "connected"
+        assert self._link is not None and self._bus is not None and self._placement is not None, "connected"
         self._answers = NodeAnswers(self._link, self._placement.crawl, self.number, *address, token)
         await self._answers.start()
+        own = sorted(self._bus.open)
+        text = f"partitions {listed(own)} open" if own else "no partition yet: others give it its share"
+        _log.info("node %d of the cluster at %s: %s", self.number, self._link.url, text)
         await self.follow(node)
 
     async def follow(self, node: Node) -> None:
@@ -269,11 +281,29 @@ class ClusterMembership:
         if self._answers is not None:
             await self._answers.close()
 
-    async def close(self) -> None:
+    async def close(self, failure: BaseException | None = None) -> None:
         """The node has stopped: let what it sent last go out."""
         await asyncio.gather(*self._running, return_exceptions=True)
         if self._link is not None:
+            if isinstance(failure, XyroError | OSError) and self._link.connected:
+                await self._tell_failure(self._link, failure)
             await self._link.close()
+
+    async def _tell_failure(self, link: BrokerLink, failure: Exception) -> None:
+        """Let the others know what this process failed of, for as long as no other one runs as its node."""
+        number = str(self.number)
+
+        def end(now: Placement) -> Placement | None:
+            member = now.members.get(number)
+            if member is None or member.instance != self.instance:
+                return None
+            return now.with_member(self.number, msgspec.structs.replace(member, ended=str(failure)))
+
+        try:
+            async with asyncio.timeout(LAST_WORDS):
+                await (await Bucket.open(link)).change(end)
+        except (XyroError, TimeoutError) as error:
+            _log.info("cluster: the others do not hear why this node ends: %s", error)
 
 
 async def _addresses(host: str, port: int) -> list[str]:

@@ -14,10 +14,12 @@ opened. Where it is not known whether the change was made, the partition stays c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgpack
@@ -59,9 +61,9 @@ class Carrier:
         self._partition = partition
         self._move = secrets.token_hex(4)
 
-    async def send(self, pinned: Pinned) -> None:
-        """Begin, and send rows and files as they are at one commit boundary."""
-        await self.ask("begin")
+    async def send(self, pinned: Pinned, size: int) -> None:
+        """Begin, and send rows and files as they are at one commit boundary; size: bytes that they take here."""
+        await self.ask("begin", size)
         batches = _batches(pinned.rows.scan(b""))
         while (rows := await asyncio.to_thread(next, batches, None)) is not None:
             await self.ask("rows", rows)
@@ -159,7 +161,7 @@ class Mover:
         self._stage("copy")
         pinned = await self._node.look_at(partition, Pinned.of_partition)
         try:
-            await carrier.send(pinned)
+            await carrier.send(pinned, await asyncio.to_thread(size_of, folder_of(self._node.data.path, partition)))
         finally:
             pinned.close()
 
@@ -209,6 +211,15 @@ class Mover:
             except MachineError as error:
                 _log.warning("partition %d: waits for the bucket (%s)", partition, error)
                 await self._node.clock.sleep(1.0)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files of a folder, of which some may go meanwhile."""
+    size = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            size += path.stat().st_size
+    return size
 
 
 def _batches(pairs: Pairs) -> Iterator[list[tuple[bytes, bytes]]]:

@@ -230,7 +230,7 @@ class NodeWatch:
         try:
             self._written = await self._mover.move(partition, target, bucket, lambda: self._take(partition, epoch))
             await self._link.publish(changed_subject(self._bus.placement.crawl), b"")
-        except XyroError as error:
+        except (XyroError, OSError) as error:
             _log.warning("partition %d stays here: %s", partition, error)
             self._rest_until = self._clock.monotonic() + REST
         finally:

@@ -33,7 +33,7 @@ from xyro.plugins.view_extensions import VIEW_EXTENSIONS
 from xyro.service.cluster.bucket import Bucket, epochs
 from xyro.service.cluster.cluster_remote import gather_answer, reason_of
 from xyro.service.cluster.gathering import listed
-from xyro.service.cluster.mover import Carrier
+from xyro.service.cluster.mover import Carrier, size_of
 from xyro.service.cluster.node_watch import LiveNode, changed_subject, live_node
 from xyro.service.node import crawl_file
 from xyro.service.node.backup import Pinned
@@ -104,7 +104,7 @@ class Restoration:
             pinned = Pinned.of_partition(each.frontier.partition)
             stack.callback(pinned.close)
             carrier = Carrier(self._link, placement.crawl, self._clock, each.node, each.number)
-            await carrier.send(pinned)
+            await carrier.send(pinned, size_of(each.frontier.partition.directory))
             carried.append((each, carrier, pinned))
         changed = await bucket.change(lambda now: _recovered(now, placement, lost))
         await self._until(

@@ -45,6 +45,7 @@ async def cluster_status(link: BrokerLink, placement: Placement) -> dict[str, An
             "pid": placement.members[str(number)].pid,
             "directory": placement.members[str(number)].directory,
             "alive": live is not None,
+            "ended": placement.members[str(number)].ended,
             "draining": placement.members[str(number)].draining,
             "partitions": sorted(placement.owned(number)),
             "open": sorted(live.open if live else ()),

@@ -34,5 +34,5 @@ class Membership(Protocol):
     async def leave(self) -> None:
         """The node is about to stop: nothing is asked of it, and nothing moves, any more."""
 
-    async def close(self) -> None:
-        """The node has stopped."""
+    async def close(self, failure: BaseException | None = None) -> None:
+        """The node has stopped, by this failure where it is one: the others tell of it."""

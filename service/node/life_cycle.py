@@ -199,10 +199,12 @@ class _Life:
                 await membership.leave()
             for interface in interfaces:
                 await interface.close()
-            await node.stop()
-            if membership is not None:
-                await membership.close()
-        node.check_writes()
+            try:
+                await node.stop()
+                node.check_writes()
+            finally:
+                if membership is not None:
+                    await membership.close(sys.exc_info()[1])
         ended.report = closing_report(node, reason)
         ended.best = [{**row, "next_read": None} for row in node.best]  # nothing runs any more
         failures = [{"url": url, "error": error} for url, error in ended.failed]

@@ -301,7 +301,8 @@ class Node:
 
     async def release(self, number: int, patience: float = 10.0) -> Partition:
         """Let a partition go: reads of it that are under way end within `patience` seconds (or are made again), all
-        that came in is committed, and it is closed. Call once for each."""
+        that came in is committed, and it is closed. Call once for each. Raises what it failed of; then, too, it is
+        closed, and can be opened as it was last committed."""
         resident = self._residents[number]
         resident.leaving = True
         hosts = resident.hosts()
@@ -323,9 +324,9 @@ class Node:
             self.data.partitions.remove(resident.frontier.partition)
             self.load_loop.leave(number)
             self._reads_before -= resident.frontier.reads
+            await asyncio.to_thread(resident.loop.close)
             if resident.loop.failed is not None:
                 raise resident.loop.failed
-            await asyncio.to_thread(resident.loop.close)
             rules = self.pool.give_rules(resident.hosts())
             await asyncio.to_thread(rules.write, resident.frontier.partition.directory)
         return resident.frontier.partition
@@ -443,7 +444,9 @@ class Node:
         for close in reversed(self.services.closers):
             close()
         await self.bus.close()
-        await asyncio.gather(*(asyncio.to_thread(loop.close) for loop in self.partition_loops))
+        closing = (asyncio.to_thread(loop.close) for loop in self.partition_loops)
+        if failures := [error for error in await asyncio.gather(*closing, return_exceptions=True) if error]:
+            raise failures[0]
 
     # -- end -----------------------------------------------------------------------------------------------------
 

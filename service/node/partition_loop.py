@@ -484,13 +484,15 @@ class PartitionLoop:
         await asyncio.gather(*self._writes, return_exceptions=True)
 
     def close(self) -> None:
-        """Snapshot (so that the next start is quick) and close the store."""
+        """Snapshot (so that the next start is quick) and close the store, which is closed whatever fails."""
         self._writer.shutdown(wait=True)
-        if self.failed is None:
-            if self._snapshot is not None:
-                for _ in self._snapshot:
+        partition = self.frontier.partition
+        try:
+            if self.failed is None:
+                for _ in self._snapshot or ():
                     pass
-            if self.frontier.partition.journal_bytes:
-                for _ in self.frontier.partition.snapshot():
-                    pass
-        self.frontier.partition.close()
+                if partition.journal_bytes:
+                    for _ in partition.snapshot():
+                        pass
+        finally:
+            partition.close()

@@ -124,8 +124,11 @@ def _idle(status: Status) -> tuple[str, str]:
 def _wrong(status: Status) -> Iterator[tuple[str, str]]:
     for text in status.get("missing", []):
         yield "node", f"A node of the cluster does not answer: {text}."
-    yield from _of_this_machine(status)
-    yield from _of_sinks(status)
+    if "troubled_nodes" in status:
+        yield from ((row["kind"], f"Node {row['node']}: {row['text']}") for row in status["troubled_nodes"])
+    else:
+        yield from _of_this_machine(status)
+        yield from _of_sinks(status)
     yield from _of_errors(status)
     yield from _of_hosts(status)
     yield from _of_plans(status)

@@ -22,7 +22,7 @@ TESTED = 4.0
 of refresh/calibration.py)"""
 UNSHOWN = ("freshness_low", "freshness_high", "freshness_evidence", "limits", "troubled_hosts", "failed_pages",
            "breeding", "recent_reads", "recent_errors", "work", "bandwidth", "convergence", "bounded_crawl",
-           "bounded_reads")  # fmt: skip
+           "bounded_reads", "troubled_nodes")  # fmt: skip
 """fields of `status` that are told beside others, or in its first lines (service/views/limits.py)"""
 
 

@@ -10,12 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from xyro.frontier.outbox import Outbox
 from xyro.lab.simulate import cluster_lives, simulate_lab
-from xyro.lab.simulate.cluster_faults import FAULTS
+from xyro.lab.simulate.cluster_faults import FAULTS, STEPS, full_in_moves
 from xyro.lab.simulate.cluster_lives import simulate_cluster
 from xyro.lab.simulate.disks import Disk, SimulatedStore, fast_folder
 from xyro.lab.simulate.exchanges import PeerReply, PeerRequest, SiteRules
@@ -323,6 +324,21 @@ def test_hours_of_a_cluster_hold() -> None:
     outcome = simulate_cluster(4, hours=2)
     assert outcome.violations == []
     assert outcome.faults and outcome.requests and outcome.accepted
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("leaving", [True, False], ids=["leaves", "comes"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_disk_that_is_full_at_a_step_of_a_move_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, step: str, leaving: bool
+) -> None:
+    """One partition comes to the node at the same time, and one leaves it."""
+    monkeypatch.setattr(
+        cluster_lives, "FAULTS", {"full disk in moves": partial(full_in_moves, step=step, leaving=leaving)}
+    )
+    outcome = simulate_cluster(5, hours=2)
+    assert outcome.violations == []
+    assert any("full as a partition" in fault for fault in outcome.faults)
 
 
 @pytest.mark.long

@@ -22,18 +22,23 @@ from xyro.warc_mending import mend
 FULL = "No space left on device"
 
 
-@pytest.fixture
-def disk(tmp_path) -> Iterator[Path]:
-    """A file system of 512 KiB."""
-    place = tmp_path / "disk"
+@contextlib.contextmanager
+def small_disk(place: Path, size: str) -> Iterator[Path]:
+    """A file system of its own, so large."""
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
     if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("mounting a file system needs root")
     try:
         yield place
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.fixture
+def disk(tmp_path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", "512k") as place:
+        yield place
 
 
 def fill(disk: Path) -> Path:

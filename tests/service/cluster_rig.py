@@ -31,6 +31,8 @@ class Cluster:
         self.children: dict[int, subprocess.Popen] = {}
         self.settings: dict[str, str] = {}
         """of all nodes, as variables of the environment"""
+        self.places: dict[int, Path] = {}
+        """directories of nodes that are not in the folder"""
         self.relays: dict[int, Relay] = {}
         """nodes that are to join through one"""
 
@@ -40,7 +42,7 @@ class Cluster:
         return next((each for each in self.brokers if each.child is not None), self.brokers[0])
 
     def data(self, number: int) -> Path:
-        return self.folder / f"n{number}"
+        return self.places.get(number, self.folder / f"n{number}")
 
     def start(self, number: int, share: float = 0.0, seed: int = 0, deadly: str = "-") -> None:
         """Start a node, and wait until it answers."""

@@ -24,6 +24,7 @@ def cluster(tmp_path_factory):
     """Two nodes that have read a web of 6 hosts."""
     folder = tmp_path_factory.mktemp("away")
     with running(pages=96, hosts=6, seed=5, rate_median=0.0) as web, running_cluster(folder, 0.05) as found:
+        found.settings["XYRO_KEEP__TEXT"] = "true"
         found.start(1), found.start(2)
         found.balanced(8, 8)
         found.submit(web.entry)
@@ -33,9 +34,9 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(cluster):
-    """A page of each node."""
+    """A page of each node that is read and has a text."""
     with cluster.remote() as remote:
-        rows = list(remote.lines("/export/pages"))
+        rows = [row for row in remote.lines("/export/pages") if row["state"] == "read" and row["kind"] == "HTML"]
         return {remote.placement.owners[owner_of(row["id"])].node: row["url"] for row in rows}
 
 
@@ -106,6 +107,18 @@ def test_rows_come_of_those_that_answer_and_sums_fail(still, pages):
     for words in (("plan",), ("top",), ("export", "hosts"), ("xml", "stats")):
         done = asked(still, *words)
         assert done.returncode == 3 and AWAY in done.stderr and not done.stdout, words
+
+
+def test_contents_of_a_page_come_of_its_node_if_that_lives(still, pages, tmp_path):
+    absence = "! A node of the cluster does not answer: node 2: nobody took the request.\n"
+    done = asked(still, "page", "versions", pages[1])
+    assert (done.returncode, done.stderr) == (3, absence) and "title" in done.stdout
+    done = asked(still, "page", "get", pages[1], "-o", tmp_path / "text")
+    assert (done.returncode, done.stderr) == (3, absence) and (tmp_path / "text").read_text()
+    for words in (("versions", pages[2]), ("get", pages[2], "-o", tmp_path / "none")):
+        done = asked(still, "page", *words)
+        assert done.returncode == 3 and done.stderr.startswith("xyro: node 2: ") and not done.stdout, words
+    assert not (tmp_path / "none").exists()
 
 
 def test_cluster_status_says_which_process_and_directory_a_node_is(cluster):

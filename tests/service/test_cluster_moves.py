@@ -1,7 +1,9 @@
-"""What goes along with a partition that moves: documents that wait for their parts, and rules of robots.txt."""
+"""What goes along with a partition that moves, and a disk that is full meanwhile."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 import time
 from collections import Counter
 from itertools import pairwise
@@ -10,9 +12,12 @@ import pytest
 from aiohttp import web
 
 from tests.plugins.serving import serving
-from tests.service.cluster_rig import running_cluster
+from tests.plugins.test_full_disk import FULL, fill, small_disk
+from tests.service.cluster_faults import MINTED
+from tests.service.cluster_rig import alone, running_cluster
 from tests.service.face import xyro
-from xyro.wire.urls import partition_of
+from xyro.lab.child import running
+from xyro.wire.urls import host_of, partition_of
 
 PARTITIONS = 16
 XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
@@ -115,3 +120,59 @@ def test_a_crawl_delay_that_no_backup_knows_is_kept_after_a_restore(tmp_path):
         cluster.submit(f"http://{host}:{port}/")
         cluster.until(lambda: len(requests) >= 3, "the node that lives asks for robots.txt")
     assert min(b - a for a, b in pairwise(requests)) >= 19.99
+
+
+def test_a_partition_stays_where_it_is_until_the_other_disk_has_room_for_it(tmp_path):
+    """A disk that is filled by a partition which comes ends the node with all that it has."""
+    with small_disk(tmp_path / "disk", "12m") as disk, running_cluster(tmp_path) as cluster:
+        cluster.places[2] = disk / "n2"
+        cluster.start(1), cluster.start(2)
+        refused = "stays here: node 2: its disk has no room for "
+        cluster.until(lambda: refused in cluster.log(1).read_text(), "its node says why it stays")
+        assert cluster.counts() == [0, 16] and not [*(disk / "n2").glob("*p0*")]
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        cluster.balanced(8, 8)
+
+
+@pytest.mark.long
+def test_a_disk_that_is_full_as_partitions_come_and_go_loses_nothing_and_says_so(tmp_path):
+    with (
+        small_disk(tmp_path / "disk", "64m") as disk,
+        running(pages=240, hosts=8, seed=5, rate_median=0.0) as web,
+        running_cluster(tmp_path, delay=0.5) as cluster,
+    ):
+        pages, links = alone(tmp_path, web.entry)
+        cluster.places[2] = disk / "n2"
+        cluster.start(1), cluster.start(2)
+        cluster.balanced(8, 8)
+        cluster.submit(web.entry)
+        cluster.until(lambda: (cluster.get("/status") or {"reads": 0})["reads"] > 10, "both read")
+        join = ("--join", cluster.broker.url)
+        with cluster.remote() as remote:
+            ours, theirs = (min(remote.placement.owned(node)) for node in (1, 2))
+        for partition, node in ((ours, 2), (theirs, 1)):
+            assert xyro("cluster", "move", str(partition), str(node), *join).returncode == 0
+        filled = fill(disk)
+        assert cluster.children.pop(2).wait(120), "it ends"
+
+        def named():
+            found = cluster.get("/status")
+            return found and FULL in "".join(found.get("missing", ()))
+
+        cluster.until(named, "the other says of what")
+        assert FULL in xyro("cluster", "status", *join).stdout
+        with cluster.remote() as remote:
+            url = next(each for each in pages if remote.placement.owners[partition_of(host_of(each), 16)].node == 1)
+        told = xyro("why", url, *join)
+        assert told.returncode == 0 and FULL in told.stdout
+        filled.unlink()
+        cluster.start(2)
+        audit = cluster.complete(len(pages))
+        assert audit["ok"] and audit["cash_total"] == MINTED * len(pages)
+        cluster.until(lambda: cluster.links() == links, "all links are known")
+        assert cluster.pages() == pages
+        nodes = json.loads(xyro("cluster", "status", "--json", *join).stdout)["nodes"]
+        assert sorted(q for node in nodes for q in node["open"]) == [*range(16)]
+        assert not any(node["ended"] for node in nodes)
+        wrong = (row["text"] for row in cluster.get("/status")["limits"]["wrong"])
+        assert any(text.startswith("Node 2: The disk is nearly full") for text in wrong)

@@ -38,6 +38,7 @@ def sink(**fields):
     [
         ("node", {"missing": ["node 2: no answer"]}, "node 2: no answer"),
         ("disk", {"work": {**WELL["work"], "disk_free": 200 << 20}}, "200 MiB are left"),
+        ("disk", {"troubled_nodes": [{"node": 2, "kind": "disk", "text": "It is full."}]}, "Node 2: It is full."),
         ("disk", {"work": {**WELL["work"], "commit_waits": 30.0}}, "has waited for it for 30 s"),
         ("contents", {"contents": {"paused": "no space"}}, "not stored now ([keep]): no space"),
         ("clock", {"work": {**WELL["work"], "clock_step": -3600.0}}, "set back by 3,600 s"),

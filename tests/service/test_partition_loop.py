@@ -563,3 +563,17 @@ async def test_an_idle_partition_of_many_looks_seldom_and_a_due_page_is_not_miss
         assert rig.loop._rest() == 16 * partition_loop.TICK
         rig.frontier.scheduler.schedule.retry(0, START + 1.0)
         assert rig.loop._rest() == pytest.approx(1.0)
+
+
+async def test_a_store_is_closed_whatever_the_last_snapshot_fails_of(rig):
+    """It stayed open: this process could not open the partition again, once there was room."""
+
+    def fail():
+        raise MachineError("the disk is full")
+
+    with pytest.raises(MachineError, match="the disk is full"):
+        async with rig.running():
+            rig.post(Submit((url(0),)))
+            await rig.orders()
+            rig.partition.snapshot = fail
+    DataDir.open(rig.path).close()
