@@ -100,7 +100,10 @@ class Discovery:
         settings: Settings,
         host_limits: HostLimits,
         look_ahead: LookAhead,
+        endless: bool = False,
     ) -> None:
+        self._endless = endless
+        """the crawl goes on when all was read, so pages of poor standing never have their turn by that"""
         self.poor_only = False
         """the last scan found nothing but pages of poor standing"""
         self.partition = partition
@@ -172,7 +175,7 @@ class Discovery:
             return pages
         good = pages[~poor]
         self.poor_only = not len(good)
-        if self.poor_only and not busy and len(unearned := self.standing.unearned(pages, now)):
+        if self.poor_only and not busy and len(unearned := self.standing.unearned(pages, now, self._endless)):
             self._poor_mixed = False  # they take nobody's place: nothing is paid for them
             return unearned
         served = pages[poor]

@@ -209,7 +209,7 @@ class Revisits:
             return False
         hosts, count = self.partition.hosts, len(self.partition.hosts)
         idle = not len(self.leases) and not (hosts.waiting[:count] * hosts.open[:count]).any()
-        if idle and len(standing.unearned(np.array([page]), now)):
+        if idle and len(standing.unearned(np.array([page]), now, endless=self.schedule.ahead is None)):
             return False
         if self.schedule.ahead is not None:
             self.schedule.ahead.put_after(page, LONGEST, self.partition.hosts_of[page])

@@ -47,7 +47,6 @@ from xyro.frontier.requests import Requests
 from xyro.frontier.revisit_dates import Schedule
 from xyro.frontier.revisits import Revisits
 from xyro.frontier.scope_change import ScopeChange
-from xyro.metadata.hosts import PATIENCE
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED, LEASED, WANTED, State
@@ -95,8 +94,8 @@ class Scheduler:
             freshness.audits,
             self.look_ahead,
         )
-        partition.standing.patience = PATIENCE if refreshing and not ahead else 0.0
-        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.look_ahead)
+        endless = refreshing and not ahead
+        self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.look_ahead, endless)
         self.new_pages = Governor()
         """reads of new pages, where the bandwidth that is set covers them"""
         self.bottleneck = Bottleneck(partition, self.host_limits)

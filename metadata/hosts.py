@@ -253,8 +253,6 @@ class Standing:
         """reads that pages of poor standing may have now; below 0: they had more before that was known"""
         self.any_poor = False
         """some pattern is, or was, of poor standing"""
-        self.patience = 0.0
-        """PATIENCE in a crawl that never ends: there pages of poor standing never have their turn by that"""
         self.served_at = 0.0
         """when an order was given out last for a page of good standing, or one that was not earned; not stored"""
         self.rests_until = 0.0
@@ -268,15 +266,15 @@ class Standing:
         """So many pages of poor standing are read, or were, before their pattern was known for it."""
         self.poor_reads = max(self.poor_reads - reads, -MOST_POOR)
 
-    def unearned(self, pages: Ids, now: float) -> Ids:
+    def unearned(self, pages: Ids, now: float, endless: bool) -> Ids:
         """Which of these pages of poor standing may be read though no reads are left for them, for nothing else is to
         be read: all, in a crawl that ends. Else one of the pattern that had the fewest reads, after a rest that grows
         with these: what has an end comes to it, and what has none is read ever more slowly."""
-        if not self.patience or not len(pages):
+        if not endless or not len(pages):
             return pages
         orders = self.folders[self._columns[FOLDER][pages]]
         least = int(orders.argmin())
-        self.rests_until = self.served_at + min(self.patience * int(orders[least]), LONGEST)
+        self.rests_until = self.served_at + min(PATIENCE * int(orders[least]), LONGEST)
         if self.served_at <= now < self.rests_until:
             return pages[:0]
         self.served_at = now
@@ -284,7 +282,7 @@ class Standing:
 
     def serve(self, page: LocalPage, now: float) -> None:
         """An order goes out: where its page is of good standing, there was something else to read."""
-        if self.patience and not self.is_poor(page):
+        if self.any_poor and not self.is_poor(page):
             self.served_at = now
 
     def note_births(
