@@ -299,7 +299,7 @@ class WaitingLinks:
 
 
 class Rooms:
-    """What hosts have room for as things are now: thousands of pages wait for few hosts, and for few domains."""
+    """Remembers what hosts have room for, as things are now: thousands of pages wait for few of them."""
 
     def __init__(self, links: WaitingLinks) -> None:
         self.half_free = cache(links.half_free)
