@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from xyro.configs.schema import Settings
     from xyro.frontier.frontier import Extension, Frontier
     from xyro.guard import Guard
+    from xyro.plugins.publish.notices import NoticeClient
 
 
 def extensions(settings: Settings) -> Sequence[Extension]:
@@ -74,10 +75,9 @@ def plugins(frontier: Frontier, services: Services) -> Sequence[Plugin]:
     settings, found = services.settings, list[Plugin]()
     found.append(ProxyFailures(frontier, services))
     if frontier.partition.number == HOME:
-        from xyro.plugins.changes.webhook_client import WebhookClient
         from xyro.plugins.publish.subscribed import Subscribed
 
-        found.append(Subscribed(frontier, services, WebhookClient(services)))
+        found.append(Subscribed(frontier, services, lambda: _receivers(services)))
         if settings.publish.websub:
             from xyro.plugins.publish.websub import WebSub
 
@@ -123,6 +123,12 @@ def check(settings: Settings, guard: Guard) -> None:
 
 PLUGINS = PluginSet(extensions, plugins, check)
 """the plug-ins of this distribution, for the node that a room above makes"""
+
+
+def _receivers(services: Services) -> NoticeClient:
+    from xyro.plugins.changes.webhook_client import WebhookClient
+
+    return WebhookClient(services)
 
 
 def _publications(frontier: Frontier) -> object:

@@ -11,7 +11,7 @@ that he has misses nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -60,10 +60,11 @@ TARGETS_AT_ONCE = 1_000
 class Subscribed:
     """The subscriptions of a crawl. `subscriptions` says what is due."""
 
-    def __init__(self, frontier: Frontier, services: Services, client: notices.NoticeClient) -> None:
-        """frontier: of the home partition. client: sends notices to URLs."""
+    def __init__(self, frontier: Frontier, services: Services, open_client: Callable[[], notices.NoticeClient]) -> None:
+        """frontier: of the home partition. open_client: makes what sends notices to URLs, with the first of them."""
         self.services = services
-        self._client = client
+        self._open_client = open_client
+        self._client: notices.NoticeClient | None = None
         self.pages = TargetPages()
         self.subscriptions = Subscriptions()
         self.rows: dict[int, SubscriptionRow] = {}
@@ -225,7 +226,8 @@ class Subscribed:
         try:
             await self._run()
         finally:
-            await self._client.close()
+            if self._client is not None:
+                await self._client.close()
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -307,6 +309,7 @@ class Subscribed:
             self._outbox.done(host)
             return
         if row.url:
+            self._client = self._client or self._open_client()
             error, again = await notices.post(self._client, row.url, notice.body)
         else:
             error, again = await feed(row.command, notice.body), 0.0
