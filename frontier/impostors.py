@@ -10,7 +10,7 @@ After: the report goes on as it is, or as a 404, or it is set aside: the page st
                  being: it is asked once more before that is believed, and others of its host may tell meanwhile
     soft 404     CROWD URLs show one body, with status 200: one URL that cannot exist is asked, once a host and folder,
                  in the line of its host. It is no page and counts as no read. What it shows is the host's 404
-    invention    a folder breeds: its pages are met on each other, hardly elsewhere. Or patterns of a host do, in a circle:
+    invention    a folder breeds: its pages are met on each other, hardly elsewhere. Or patterns of a host, in a circle:
                  sessions in paths and in queries. It is asked for such a URL, too. If that leads on to pages of the
                  folder that nobody knows, it makes pages for any name: they get the small share of reads that patterns
                  of poor standing get (discovery.py)
