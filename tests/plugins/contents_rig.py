@@ -151,7 +151,8 @@ def retain(entry: str, data: Path, reads: int, sample: int, wayback: Path) -> No
     before, size = set(files(data)), sum(path.stat().st_size for path in (data / "contents").iterdir())
     bound = {**ENVIRONMENT, "XYRO_KEEP__BYTES": str(2 * size // 3)}
     words = command(entry, data, "xyro-bound", "--refresh", "--max-pages", str(reads))
-    subprocess.run(words, cwd=ROOT, env=bound, check=True, capture_output=True)
+    crawl = subprocess.run(words, cwd=ROOT, env=bound, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert crawl.returncode == 0, crawl.stderr.decode()[-2_000:]
     gone = before - set(files(data))
     captures, revisits = [], 0
     for index in sorted((data / "contents").glob("*.cdxj")):

@@ -336,8 +336,8 @@ def kill_in_a_write(crawl: subprocess.Popen[bytes], contents: Path, skipped: int
     """Wait until a large record begins to appear in the open file, the first after so many, and kill at once."""
 
     def opened() -> Path | None:
-        parts = [path for path in contents.glob("*.cdxj.part") if ".m0-" not in path.name]
-        return warc_of(parts[0]) if parts else None
+        begun = [warc_of(path) for path in contents.glob("*.cdxj.part") if ".m0-" not in path.name]
+        return next(filter(Path.exists, begun), None)
 
     path = until(opened)
     until(lambda: path.stat().st_size > skipped * len(LargePages.noise) // 2)
