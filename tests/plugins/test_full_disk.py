@@ -110,6 +110,14 @@ def test_a_crawl_that_waits_for_room_is_told_by_status(tmp_path, disk):
         until(lambda: (status := said("status", "--data", data))["contents"]["paused"] == "" and status["reads"] > 10)
 
 
+def serve_within(limit: int, entry: str, data: Path, keep: dict[str, str]) -> None:
+    """Serve with [keep] bytes of so many until something was dropped and contents are stored again."""
+    log, bound = data.with_name("log"), {**keep, "XYRO_KEEP__BYTES": str(limit)}
+    with log.open("w") as errors, started("serve", entry, *LOOPBACK, data=data, environment=bound, stderr=errors):
+        until(lambda: "of what matters least dropped" in log.read_text(), 60.0)
+        until(lambda: said("status", "--data", data)["contents"]["paused"] == "", 60.0)
+
+
 def test_a_bound_below_what_fills_the_disk_gives_it_room(tmp_path, disk):
     """The index has no room to say what matters least; nor has it to forget what goes."""
     subprocess.run(["mount", "-o", "remount,size=16m", str(disk)], check=True)
@@ -119,14 +127,7 @@ def test_a_bound_below_what_fills_the_disk_gives_it_room(tmp_path, disk):
         assert done.returncode == 0, done.stderr
         before = kept(disk)
         fill(disk)
-        log = tmp_path / "log"
-        bound = {**keep, "XYRO_KEEP__BYTES": str(before // 2)}
-        with (
-            log.open("w") as errors,
-            started("serve", web.entry, *LOOPBACK, data=data, environment=bound, stderr=errors),
-        ):
-            until(lambda: "of what matters least dropped" in log.read_text(), 40.0)
-            until(lambda: said("status", "--data", data)["contents"]["paused"] == "", 40.0)
+        serve_within(before // 2, web.entry, data, keep)
     assert kept(disk) <= before // 2
     with contextlib.closing(open_index(disk)) as index:
         names = {name for (name,) in index.execute("SELECT DISTINCT file FROM records")}
@@ -145,14 +146,7 @@ def test_a_bound_below_what_fills_the_disk_gives_it_room_where_only_texts_are_ke
         assert done.returncode == 0, done.stderr
         before = kept(disk)
         fill(disk)
-        log = tmp_path / "log"
-        bound = {**keep, "XYRO_KEEP__BYTES": str(before // 2)}
-        with (
-            log.open("w") as errors,
-            started("serve", site.url, *LOOPBACK, data=data, environment=bound, stderr=errors),
-        ):
-            until(lambda: "of what matters least dropped" in log.read_text(), 60.0)
-            until(lambda: said("status", "--data", data)["contents"]["paused"] == "", 60.0)
+        serve_within(before // 2, site.url, data, keep)
     assert before > 6_000_000 and before // 4 < kept(disk) <= before // 2
     with contextlib.closing(open_index(disk)) as index:
         assert 0 < totals(index)["texts"] < 120 and index.execute("PRAGMA integrity_check").fetchone() == ("ok",)
