@@ -22,8 +22,9 @@ patterns of poor standing get POOR of the reads, read again (revisits.py) or not
 known counts (metadata.hosts.Standing). Where there is nothing else to read, a crawl that ends reads the rest, and one
 that never does reads them one by one, ever more slowly.
 
-One order in twenty is a page at random (SCOUT), read when its host has nothing better: a folder that looks poor is
-tried all the same. How far ahead a host's pages are ordered, look_ahead.py says.
+For each twenty orders of a host, at first for each seven, there is one of the page that has waited longest (SCOUT),
+breadth first as in P1 section 6: what looks poor is tried all the same, and no page waits for ever beside a trap whose
+pages hand all they have to the next. How far ahead a host's pages are ordered, look_ahead.py says.
 
 With gamma = "auto" the index of the poorest that are chosen says how much an unread page is worth beside one that is
 due (bandwidth.py).
@@ -59,7 +60,11 @@ SCAN = 1 << 17
 SAMPLE = 16
 """pages by which the margin is told"""
 SCOUTS = 0.05
-"""share of the orders that are pages at random"""
+"""orders of pages that waited longest, for each other one of their host"""
+FIRST_SCOUTS = 0.15
+"""the same of a host that had no orders yet, of which little is known"""
+SCOUT_PATIENCE = 32.0
+"""orders of a host by which its scouts are half as many"""
 CITED_WEIGHT = 2
 """times its cash from links that a page counts if another host links to it: 4 costs computed graphs .03 of the
 importance in the first tenth of the reads, 2 nothing (lab/order/ORDER.md)"""
@@ -116,7 +121,7 @@ class Discovery:
         self.chosen: Ids = NO_PAGES
         """unread pages of the last choice, the best first"""
         self._scouts: NDArray[np.float64] = np.zeros(0)
-        """orders at random that each host is owed"""
+        """scouts that each host is owed"""
         self._poor_mixed = False
         self._some_barren = False
         self._next = 0
@@ -153,12 +158,13 @@ class Discovery:
         if not len(pages):
             return
         wanted = min(room, int(np.minimum(spare, hosts.waiting[:count]).sum()))
-        scouts = self._draw(pages, spare, wanted)
+        scouts = self._oldest(pages, spare, wanted)
         if len(scouts):
             spare -= self._by_host(scouts, count)
             pages = np.delete(pages, pages.searchsorted(scouts))
         self.chosen = self._best(pages, spare, wanted - len(scouts))
-        self._scouts += SCOUTS * self._by_host(self.chosen, len(self._scouts))
+        share = np.maximum(FIRST_SCOUTS / (1.0 + self.standing.of_hosts(count) / SCOUT_PATIENCE), SCOUTS)
+        self._scouts[:count] += share * self._by_host(self.chosen, count)
         if self._poor_mixed:
             ordered = np.concatenate([self.chosen, scouts])
             self.standing.pay(int(self.standing.poor(ordered).sum()))
@@ -239,19 +245,23 @@ class Discovery:
         score, weight = float(self.score(pages)[0]) / SCALE / UNIT, int(self._weights(pages)[0])
         return ScoreParts(score, linked / UNIT, weight, floor / UNIT, standing.of_folder(page), host_orders)
 
-    def _draw(self, pages: Ids, spare: Places, wanted: int) -> Ids:
-        """Pages at random of hosts that are owed some: SCOUTS of the orders that each got, and places to spare."""
+    def _oldest(self, pages: Ids, spare: Places, wanted: int) -> Ids:
+        """Pages that waited longest, of hosts that are owed some, as many as these have places to spare; none of a
+        folder that breeds, of which the newest go first (`_descend`)."""
         if len(spare) > len(self._scouts):
-            self._scouts = np.concatenate([self._scouts, np.zeros(2 * len(spare) - len(self._scouts))])
+            more = 2 * len(spare) - len(self._scouts)
+            self._scouts = np.concatenate([self._scouts, np.zeros(more)])
         places = np.minimum(self._scouts[: len(spare)], spare).astype(np.int32)
         if not places.any():
             return NO_PAGES
         hosts = self.partition.columns["host"][pages]
-        some = np.flatnonzero(places[hosts] > 0)
-        lots = seeds_of(pages[some] + self.partition.base, self.partition.next_number) >> np.uint64(1)
-        drawn: Ids = pages[some[choose(lots.astype(np.int64), hosts[some], places, wanted)]]
-        self._scouts -= self._by_host(drawn, len(self._scouts))
-        return drawn
+        owed = places[hosts] > 0
+        if self.standing.any_doubt:
+            owed &= ~self.standing.doubtful(self.partition.columns[FOLDER][pages])
+        some = np.flatnonzero(owed)
+        oldest: Ids = pages[some[choose(-pages[some], hosts[some], places, wanted)]]
+        self._scouts -= self._by_host(oldest, len(self._scouts))
+        return oldest
 
     def _by_host(self, pages: Ids, count: int) -> Places:
         """Count pages by host, of hosts 0 .. count - 1."""

@@ -37,7 +37,7 @@ EMPTY = "empty"
 
 
 class Priority(enum.IntEnum):
-    """P1 section 3: the five levels of the fetch queue, most urgent first."""
+    """P1 section 3: the five priorities of the fetch queue, most urgent first."""
 
     BLOCKING = 0
     """a loader waits for this DTD or entity"""
@@ -46,9 +46,9 @@ class Priority(enum.IntEnum):
     REFRESH = 2
     """it is due"""
     DISCOVER = 3
-    """never read, rich in cash"""
+    """never read, the best of its host"""
     SCOUT = 4
-    """never read, the rest"""
+    """never read, has waited longest of its host; goes when those of DISCOVER go"""
 
 
 class Kind(enum.IntEnum):

@@ -46,10 +46,11 @@ REMEMBERED = 1 << 17
 """hosts with a standing, 150 bytes each: the one that was read first is forgotten, and is unknown again"""
 SCARCE = 4_096
 """orders taken in a row, as slots came free, from which on slots are what hosts wait for; or one for each host"""
-_LEVELS = len(Priority)
+_LEVELS = 4
+"""lines of a host: one for each priority, but that DISCOVER and SCOUT, whose pages waited longest, share theirs"""
 _ORDERED = Priority.ORDERED.value
 _DEADLINE = attrgetter("deadline")
-_REFRESH, _DISCOVER, _SCOUT = Priority.REFRESH.value, Priority.DISCOVER.value, Priority.SCOUT.value
+_REFRESH, _DISCOVER = Priority.REFRESH.value, Priority.DISCOVER.value
 
 
 def kind_of(standing: float) -> int:
@@ -91,13 +92,13 @@ _Ring = deque[tuple[int, _Host]]
 
 
 class FetchQueue:
-    """Levels 0 and 1 first, in that order; then `gamma` percent of what remains goes to discovery (3 before 4), the
-    rest to refresh (2). Where only one of the two sides has an order that may be read, it takes all, and nothing is
-    owed to the other. So it is with a host that has orders of one side alone, as long as slots are left over (every
-    host that may be read is): hosts that are found one after another are read at once, and take nothing from refresh
-    at others. Within a level ready hosts take turns; a host has at most one order out; a host's orders of one
-    level leave in the order they came, those of level 1 by their deadlines: what is past its own is first, and if any
-    order keeps all deadlines of a host, this one does (earliest deadline first, on one server).
+    """Levels 0 and 1 first, in that order; then `gamma` percent of what remains goes to discovery (3 and 4, which stand
+    in one line), the rest to refresh (2). Where only one of the two sides has an order that may be read, it takes all,
+    and nothing is owed to the other. So it is with a host that has orders of one side alone, as long as slots are left
+    over (every host that may be read is): hosts that are found one after another are read at once, and take nothing
+    from refresh at others. Within a level ready hosts take turns; a host has at most one order out; a host's orders of
+    one level leave in the order they came, those of level 1 by their deadlines: what is past its own is first, and if
+    any order keeps all deadlines of a host, this one does (earliest deadline first, on one server).
     """
 
     def __init__(self, gamma: float = 50.0) -> None:
@@ -119,7 +120,7 @@ class FetchQueue:
         self._waiting: _Heap = []
         self._cooling: _Heap = []
         self._stamps = 0
-        self._counts = [0] * _LEVELS
+        self._counts = [0] * len(Priority)
 
     def share(self, gamma: float) -> None:
         """Give discovery so many percent of the orders of levels 2 to 4 from now on."""
@@ -184,14 +185,14 @@ class FetchQueue:
         queued = _queued(entry, order) if entry is not None else None
         if entry is None or queued is None or urgency(order) >= urgency(queued):
             return False
-        level = queued.priority.value
+        level = level_of(queued)
         line = entry.lines[level]
         assert line is not None
         line.remove(queued)
         if not line:
             entry.lines[level] = None
         entry.orders -= 1
-        self._counts[level] -= 1
+        self._counts[queued.priority] -= 1
         self._add(replace(order, raised=False), entry, front=False)
         return True
 
@@ -218,7 +219,7 @@ class FetchQueue:
         if not line:
             host.lines[level] = None
         host.orders -= 1
-        self._counts[level] -= 1
+        self._counts[order.priority] -= 1
         return host.name, order
 
     def release(self, host: str, ready_at: float) -> None:
@@ -265,8 +266,8 @@ class FetchQueue:
         if entry is None or not entry.orders:
             return []
         dropped = [order for line in entry.lines if line for order in line]
-        for level, line in enumerate(entry.lines):
-            self._counts[level] -= len(line or ())
+        for order in dropped:
+            self._counts[order.priority] -= 1
         entry.lines = [None] * _LEVELS
         entry.orders = 0
         if not (entry.busy or entry.paused):
@@ -298,7 +299,7 @@ class FetchQueue:
         return entry
 
     def _add(self, order: FetchOrder, host: _Host, *, front: bool) -> None:
-        level = order.priority.value
+        level = level_of(order)
         line = host.lines[level]
         if line is None:
             line = host.lines[level] = []
@@ -309,7 +310,7 @@ class FetchQueue:
             line.insert(0, order)
         else:
             line.append(order)
-        self._counts[level] += 1
+        self._counts[order.priority] += 1
         host.orders += 1
         if host.ready:
             self._enter(host, level)
@@ -382,21 +383,17 @@ class FetchQueue:
             if self._counts[level] and (host := self._head(level, least)) is not None:
                 return host, level
         refresh = self._head(_REFRESH, least) if self._counts[_REFRESH] else None
-        level = _DISCOVER
         found = self._head(_DISCOVER, least)
-        if found is None:
-            level = _SCOUT
-            found = self._head(_SCOUT, least)
         if refresh is None:
-            return found, level
+            return found, _DISCOVER
         if found is None or peek:
             return refresh, _REFRESH
         if self._in_a_row < min(len(self._hosts), SCARCE):
             if not found.lines[_REFRESH]:
-                return found, level
-            if not (refresh.lines[_DISCOVER] or refresh.lines[_SCOUT]):
+                return found, _DISCOVER
+            if not refresh.lines[_DISCOVER]:
                 return refresh, _REFRESH
-        return (found, level) if self._discovery_is_next() else (refresh, _REFRESH)
+        return (found, _DISCOVER) if self._discovery_is_next() else (refresh, _REFRESH)
 
     def _discovery_is_next(self) -> bool:
         """Error diffusion: of any 100 consecutive choices between both sides, gamma (+-1) fall to discovery."""
@@ -405,6 +402,11 @@ class FetchQueue:
             return False
         self._owed -= 100.0
         return True
+
+
+def level_of(order: FetchOrder) -> int:
+    """Return the line of its host in which the order stands."""
+    return min(order.priority.value, _DISCOVER)
 
 
 def urgency(order: FetchOrder) -> tuple[int, float]:

@@ -1,12 +1,11 @@
 """Unread pages by score: real pages beside traps, from the first read on; pages at random; partitions; restarts."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from tests.frontier.rig import START, Crawl, report
 from xyro.configs.schema import CrawlSettings, RefreshSettings, Settings
+from xyro.fetch_queue import level_of
 from xyro.frontier.discovery import CITED_WEIGHT, LEAST_AHEAD
 from xyro.lab.order.traps import FACETS, HARD, REAL, SHAPES, TrapSite, real_pages
 from xyro.service.views.why import why
@@ -37,8 +36,8 @@ def crawled(shape, reads=300, restart=None, partitions=1, width=None):
 
 
 def _next(crawl):
-    """The queue's order: levels first, then as they came."""
-    return min(crawl.orders.values(), key=lambda order: order.priority)
+    """The queue's order: by its lines, then as they came."""
+    return min(crawl.orders.values(), key=level_of)
 
 
 def real(shape, paths):
@@ -75,18 +74,41 @@ def test_the_site_has_all_its_pages():
     assert {path_of(HOST + path).count("/") for path in real_pages()} == {1, 2}
 
 
-def test_of_twenty_orders_of_a_host_one_is_at_random():
+def test_some_orders_of_a_host_are_of_the_page_that_waited_longest_more_of_its_first_ones():
     crawl = Crawl.in_memory()
     crawl.submit(f"{HOST}/")
     crawl.turn()
     crawl.run(
         lambda order: report(order, START, [f"{HOST}/{page}" for page in range(2000)] if order.url[-1] == "/" else ())
     )
-    levels = [order.priority for order in crawl.issued[1:]]
+    pages, levels = zip(*((order.page, order.priority) for order in crawl.issued[1:]), strict=True)
     assert len(levels) == 2000 and set(levels) == {Priority.DISCOVER, Priority.SCOUT}
-    assert levels.count(Priority.SCOUT) == pytest.approx(2000 / 21, abs=5)  # one for each twenty others
-    scouts = [int(order.url.rpartition("/")[2]) for order in crawl.issued if order.priority is Priority.SCOUT]
-    assert sum(a < b for a, b in itertools.pairwise(scouts)) < 0.7 * len(scouts), "in no order"
+    assert 3 <= levels[:40].count(Priority.SCOUT) <= 5
+    assert levels[1000:].count(Priority.SCOUT) == pytest.approx(1000 / 21, abs=5)
+    for place in [place for place, level in enumerate(levels) if level is Priority.SCOUT][:50]:
+        assert pages[place] <= min(pages[place + 64 :]), "none of those that are ordered much later has waited longer"
+
+
+@pytest.mark.parametrize("doors", [1, 4])
+def test_no_page_waits_for_ever_beside_traps_that_are_worth_more(doors):
+    """The first page leads to twenty pages and some doors; behind each every page hands all it has to a fresh folder.
+    All are among the first 21 x 20 orders: by their turn, whatever the traps are worth."""
+    crawl = Crawl.in_memory()
+    crawl.submit(f"{HOST}/")
+    crawl.turn()
+    menu = [f"{HOST}/{name}{number}" for name, count in (("p", 20), ("door", doors)) for number in range(count)]
+
+    def answer(order):
+        path = order.url.removeprefix(f"{HOST}/")
+        if path == "":
+            return report(order, START, menu)
+        return report(order, START, [] if path[0] == "p" else [f"{HOST}/{path}x/{number}/" for number in range(3)])
+
+    while len(crawl.issued) < 21 * 20:
+        for order in list(crawl.orders.values()):
+            crawl.give(answer(order))
+        crawl.turn()
+    assert {f"{HOST}/p{number}" for number in range(20)} <= {order.url for order in crawl.issued}
 
 
 def test_a_host_looks_farther_ahead_when_it_has_used_up_its_orders_not_when_it_had_none():
@@ -158,7 +180,7 @@ def test_it_does_so_after_a_restart(tmp_path):
 
 def test_it_is_read_before_one_that_its_own_host_pays_half_as_much_again():
     crawl = _cited(Crawl.in_memory())
-    cited, own = _waiting(crawl, MENU[-10:])[0], _waiting(crawl, MENU[:-10])[0]
+    cited, own = _waiting(crawl, MENU[-10:])[0], _waiting(crawl, MENU[:-10])[-1]
     linked = crawl.frontier.ledger.linked(np.array([crawl.page(cited)[1]]))
     crawl.frontier.columns["cash"][crawl.page(own)[1]] += int(linked[0]) // 2
     read = []
