@@ -3,6 +3,7 @@
     NAME.warc.gz     CRAWL-NODE-TIME-PROCESS-NUMBER; begins with a warcinfo record
     NAME.cdxj.part   while it is written: a line for each answer, in the file's order; locked by its writer
     NAME.cdxj        once it is closed: the same lines, sorted
+    NAME.cdxj.fresh  beside one with revisits, until they were looked up in the index of contents (retention.py)
 
 A record is written by one call, its line after it. So a kill leaves at most a torn last member and a torn or missing
 last line: warc_mending.py cuts the first off and makes the second good. Nothing here waits for the
@@ -45,6 +46,10 @@ GZIP = 31
 """window bits of zlib that make a gzip member"""
 GONE = ".gone"
 """ending of the file beside an index that has the places of lines to be left out: a number a line"""
+FRESH = ".fresh"
+"""ending of the empty file beside an index whose revisits nobody has looked up yet"""
+REVISIT = b'"mime": "warc/revisit"'
+"""what a line of an index says of a revisit"""
 _HEAD = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/[0-9.]+ +([0-9]{3})")
 _MIME = re.compile(rb"(?im)^content-type: *([^\s;]+)")
@@ -372,7 +377,10 @@ def seal(path: Path) -> None:
     final = index_of(path)
     part = final.with_name(final.name + ".part")
     with _alone(path.parent):
-        _write_index(final, sorted(part.read_bytes().splitlines(keepends=True)))
+        lines = sorted(part.read_bytes().splitlines(keepends=True))
+        if any(REVISIT in line for line in lines):
+            final.with_name(final.name + FRESH).touch()
+        _write_index(final, lines)
         part.unlink()
     _sync(path.parent)
 

@@ -2,7 +2,8 @@
 
 Answers are read from the WARC files, importance and change rates from their metadata records. Texts lie in the index
 alone: what the old one still gives is taken over, page by page; of the others the HTML in the WARC files is extracted
-again, as the settings say now. The new index takes the place of the old one when it is whole.
+again, as the settings say now. Revisits whose answer was dropped stay out of it, and of the CDXJ indexes. The new index
+takes the place of the old one when it is whole.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from xyro.plugins.contents.page_standing import PageStanding
 from xyro.plugins.contents.retention import DANGLING
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.text_libraries import extractor_of
-from xyro.warc_files import FIELDS, told_by
+from xyro.warc_files import FIELDS, drop_lines, told_by
 from xyro.warc_mending import members, mend
 from xyro.wire.errors import InputError, MachineError, TheirError
 from xyro.wire.ids import PageId
@@ -71,6 +72,8 @@ class ContentsRebuild:
         self._extract = extractor_of(settings.keep.extractor)
         self._facts: dict[PageId, ReadFacts] = {}
         self._urls: dict[PageId, str] = {}
+        self._dangling: dict[str, list[int]] = {}
+        """of files, the places of revisits whose answer was dropped"""
 
     def run(self) -> dict[str, int]:
         """Rebuild; {"pages", "records", "texts", "bodies" ...}. MachineError: the disk fails."""
@@ -88,6 +91,8 @@ class ContentsRebuild:
             for end in ("-wal", "-shm"):
                 (self._directory / f"{NAME}{end}").unlink(missing_ok=True)
             (fresh / NAME).replace(self._directory / NAME)
+            for file, places in self._dangling.items():
+                drop_lines(self._directory / file, places)
         except OSError as error:
             raise MachineError(f"{error.filename}: {error.strerror}") from error
         finally:
@@ -107,7 +112,9 @@ class ContentsRebuild:
             )  # fmt: skip
             if row.page not in rescued and (text := self._text(row)) is not None:
                 texts.store(row.page, row.time, text)
-        index.execute(f"DELETE FROM records WHERE {DANGLING}")  # noqa: S608  # of revisits whose answer was dropped
+        for file, first in index.execute(f"SELECT file, first FROM records WHERE {DANGLING}"):  # noqa: S608
+            self._dangling.setdefault(file, []).append(first)
+        index.execute(f"DELETE FROM records WHERE {DANGLING}")  # noqa: S608
         for page, url in self._urls.items():
             facts = self._facts.get(page, ReadFacts())
             index.execute(

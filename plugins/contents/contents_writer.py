@@ -20,7 +20,7 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ from xyro.page_archive import PageContents
 from xyro.plugins.contents.page_standing import PageStanding, write_standings
 from xyro.plugins.contents.retention import (
     Retention,
+    count_dropped,
     drop_dangling,
     drop_unindexed,
     free_room,
@@ -46,9 +47,9 @@ from xyro.plugins.contents.retention import (
 )
 from xyro.plugins.contents.text_versions import TextVersions
 from xyro.service.node.reader_factory import archive_of
-from xyro.warc_files import WarcFiles, warc_of
+from xyro.warc_files import WarcFiles
 from xyro.warc_mending import mend
-from xyro.wire.errors import MachineError
+from xyro.wire.errors import MachineError, XyroError
 from xyro.wire.ids import HOME, PageId, join, owner_of
 from xyro.wire.sizes import sized
 from xyro.wire.text import LOG_FIELDS
@@ -67,6 +68,8 @@ SWEEP = 6
 """looks between two at how much is kept"""
 PROBE = 1 << 20
 """bytes for which a disk that takes something has room"""
+GRACE = 600.0
+"""seconds for which the answers in a file that is closed may be on their way to the node that notes them"""
 BACKLOG = 20_000
 """notes that wait, for their order or for room on the disk; then the oldest go: their records stay, unindexed"""
 _log = logging.getLogger("xyro")
@@ -97,6 +100,8 @@ class CommitNotes:
     """The notes of one partition on their way to the index."""
 
     ready: list[ReadNote] = field(default_factory=list)
+    under_way: Sequence[ReadNote] = ()
+    """those of the commit that is being written"""
     standings: dict[PageId, PageStanding] = field(default_factory=dict)
     """of pages that were read since, or were not read because robots.txt refuses it"""
     failure: str = ""
@@ -127,13 +132,14 @@ class ContentsWriter:
         self._clock = services.clock
         self._first = not services.barriers
         """of the partitions of this node: it mends, and bounds, what all of them keep"""
-        left = [warc_of(part).name for part in self._directory.glob("*.cdxj.part")] if self._first else []
         if self._first:
             self._mend(wait=True)
         self._index = IndexHandle(self._directory, write=True)
         failure = ""
         try:
-            drop_unindexed(self._directory, self._index.open(), left)
+            index = self._index.open()
+            if self._first:
+                drop_unindexed(self._directory, index)
         except OSError as error:  # no room: `_look` says so
             _log.warning("contents: %s", self._words(error))
         except (sqlite3.Error, MachineError) as error:
@@ -149,6 +155,7 @@ class ContentsWriter:
         services.answered.append(self._answered)
         services.barriers.append(self._commit)
         services.closers.append(self._close)
+        services.unindexed.append(self._files_waiting)
         frontier.hooks.settled.append(self._settled)
         if self._number == HOME:
             frontier.hooks.status["contents"] = self._figures
@@ -162,6 +169,9 @@ class ContentsWriter:
                 await asyncio.to_thread(self._look)
             if self._notes.failure:
                 await asyncio.to_thread(self._commit)
+            if self._first and number % SWEEP == 0:
+                waiting = set[str]().union(*(files() for files in self._services.unindexed))
+                await asyncio.to_thread(self._drop_unindexed, waiting, self._clock.time() - GRACE)
             if self._limit and (number % SWEEP == 0 or self._failure):
                 await asyncio.to_thread(self._sweep)
 
@@ -204,6 +214,18 @@ class ContentsWriter:
                 _log.warning("%s", line)
         except OSError as error:
             _log.warning("contents: %s: the next start finishes files that are left", self._words(error))
+
+    def _files_waiting(self) -> set[str]:
+        """Name the files of which records wait to be indexed."""
+        notes = [*self._waiting.values(), *self._notes.under_way, *self._notes.ready]
+        return {note.contents.record.file for note in notes if note.contents.record is not None}
+
+    def _drop_unindexed(self, waiting: Collection[str] = (), before: float = math.inf) -> None:
+        try:
+            with contextlib.closing(open_index(self._directory)) as index:
+                drop_unindexed(self._directory, index, waiting, before)
+        except (OSError, sqlite3.Error, XyroError) as error:
+            _log.debug("contents: %s: tried again", error)
 
     def _sweep(self) -> None:
         freed = 0
@@ -299,7 +321,8 @@ class ContentsWriter:
         with self._lock:
             notes = self._notes
             standings, notes.standings = notes.standings, {}
-            batch, notes.ready = notes.ready, []
+            notes.under_way = batch = notes.ready
+            notes.ready = []
             if not batch and not standings and not notes.failure:
                 return
             try:
@@ -314,6 +337,7 @@ class ContentsWriter:
                 if not notes.failure:
                     _log.error("contents: not indexed: %s; tried again with the next commit", failure)
                 notes.failure = failure
+            notes.under_way = ()
 
     def _write(self, batch: Sequence[ReadNote], standings: Mapping[PageId, PageStanding]) -> None:
         self._sync_records(batch)
@@ -338,6 +362,7 @@ class ContentsWriter:
         texts = TextVersions(index, *self._versions)
         index.execute("BEGIN IMMEDIATE")
         try:
+            self._leave_dropped(index, batch)
             for note in batch:
                 self._insert(index, texts, note)
             revisits = [note for note in batch if note.contents.record is not None and note.contents.record.revisit]
@@ -351,16 +376,30 @@ class ContentsWriter:
 
     def _sync_records(self, batch: Sequence[ReadNote]) -> None:
         """Wait until the records are on disk. Those of a file of which that fails are not indexed: a second try may say
-        that they are there, and be wrong."""
+        that they are there, and be wrong. Those that `[keep] bytes` dropped are left to `_leave_dropped`."""
         for name in {note.contents.record.file for note in batch if note.contents.record is not None}:
             try:
                 _sync(self._directory / name)
             except OSError as error:
+                if self._services.settings.keep.bytes and isinstance(error, FileNotFoundError):
+                    continue
                 for note in batch:
                     if note.contents.record is not None and note.contents.record.file == name:
                         note.contents = replace(note.contents, record=None)
                         self._unstored[self._words(error)] += 1
                 self._fail(f"{self._directory / name}: {error.strerror}")
+
+    def _leave_dropped(self, index: sqlite3.Connection, batch: Sequence[ReadNote]) -> None:
+        """Within the transaction, leave out records whose file `[keep] bytes` dropped since they were written: they
+        were kept, as any other that it drops. A file that goes from now on is forgotten after this transaction."""
+        if not self._services.settings.keep.bytes:
+            return
+        files = {note.contents.record.file for note in batch if note.contents.record is not None}
+        gone = {name for name in files if not (self._directory / name).exists()}
+        dropped = [note for note in batch if note.contents.record is not None and note.contents.record.file in gone]
+        for note in dropped:
+            note.contents = replace(note.contents, record=None)
+        count_dropped(index, len(dropped))
 
     def _insert(self, index: sqlite3.Connection, texts: TextVersions, note: ReadNote) -> None:
         index.execute(
@@ -402,6 +441,7 @@ class ContentsWriter:
                 self._metadata.close()
         if self._first:
             self._mend(wait=True)  # of reader processes, which end at once; the other partitions have closed theirs
+            self._drop_unindexed()
         if self._limit:
             self._sweep()
         if self._first:

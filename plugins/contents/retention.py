@@ -6,7 +6,8 @@ that matter little go first, and what is fresh of pages that matter stays longes
 whole, once they are closed, the one of least worth a byte first, with their index. Revisits that refer to an answer
 whose file went leave both indexes with it: replay would find nothing behind them. So do those that a reader wrote just
 before, when their commit group is due (contents_writer.py). The page's next read brings it whole
-(xyro/page_archive.py), and is kept so.
+(xyro/page_archive.py), and is kept so. Of revisits that no commit group tells of (a kill, a failed fsync) this index
+knows nothing, so nothing would drop them: `drop_unindexed` does, once a file is closed.
 
 Where a full disk has no room for the index's log, it cannot say what matters least. So once there is an index worth
 it, RESERVE bytes lie beside, which are given up then. If that does not do, the oldest closed files go, until it can,
@@ -23,14 +24,14 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from xyro.contents_index import LOG_BYTES, NAME, WAIT
 from xyro.metadata.room import reserve
 from xyro.plugins.contents.text_versions import TextVersions
-from xyro.warc_files import drop_lines, index_of
+from xyro.warc_files import FRESH, GONE, REVISIT, drop_lines, index_of, warc_of
 from xyro.wire.ids import PageId
 
 SLACK = 0.95
@@ -159,9 +160,10 @@ class Retention:
                 self._forget(file)
 
     def _drop_file(self, file: str) -> None:
-        """The index first: it never names what is gone."""
+        """The index first: it never names what is gone. And after: a commit group may have told of more meanwhile."""
         self._forget(file)
         _unlink(self._directory / file)
+        self._forget(file)
 
     def _forget(self, file: str) -> None:
         (count,) = self._index.execute("SELECT count(*) FROM records WHERE file = ?", (file,)).fetchone()
@@ -169,14 +171,14 @@ class Retention:
             pages = self._index.execute("SELECT DISTINCT page FROM records WHERE file = ? AND NOT revisit", (file,))
             bereft = [(page, 0.0) for (page,) in pages]
             self._index.execute("DELETE FROM records WHERE file = ?", (file,))
-            self._count(count + drop_dangling(self._directory, self._index, bereft))
+            count_dropped(self._index, count + drop_dangling(self._directory, self._index, bereft))
 
     def _drop_texts(self, texts: list[Candidate]) -> None:
         with self._transaction():
             for text in texts:
                 if text.page is not None:
                     self._texts.drop(text.page, text.number)
-            self._count(len(texts))
+            count_dropped(self._index, len(texts))
 
     def _drop_metadata(self) -> None:
         """Files of metadata that are older than every answer that is left; all where none is."""
@@ -185,9 +187,6 @@ class Retention:
         for path in self._directory.glob("*.warc.gz"):
             if path.name not in files and not _part(path).exists() and path.stat().st_mtime < oldest:
                 _unlink(path)
-
-    def _count(self, number: int) -> None:
-        self._index.execute("UPDATE totals SET value = value + ? WHERE name = 'dropped'", (number,))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -198,6 +197,11 @@ class Retention:
             self._index.execute("ROLLBACK")
             raise
         self._index.execute("COMMIT")
+
+
+def count_dropped(index: sqlite3.Connection, number: int) -> None:
+    """Within a transaction, count texts and answers that went."""
+    index.execute("UPDATE totals SET value = value + ? WHERE name = 'dropped'", (number,))
 
 
 def drop_dangling(directory: Path, index: sqlite3.Connection, reads: Iterable[tuple[PageId, float]]) -> int:
@@ -217,18 +221,25 @@ def drop_dangling(directory: Path, index: sqlite3.Connection, reads: Iterable[tu
     return sum(map(len, gone.values()))
 
 
-def drop_unindexed(directory: Path, index: sqlite3.Connection, files: Iterable[str]) -> None:
-    """Take revisits that the index does not have out of the CDXJ indexes of files that killed processes left: no commit
-    group told of them, and nothing would drop them with the answer that they refer to. OSError: there is no room."""
-    for file in files:
+def drop_unindexed(
+    directory: Path, index: sqlite3.Connection, waiting: Collection[str] = (), before: float = math.inf
+) -> None:
+    """Take revisits that the index does not have out of CDXJ indexes: no commit group told of them, and nothing would
+    drop them with the answer that they refer to. Each file is looked at once, after it is closed: not those of which
+    records wait to be indexed, nor those that were closed after `before`. OSError: there is no room for that."""
+    for mark in directory.glob(f"*.cdxj{FRESH}"):
+        final = mark.with_name(mark.name.removesuffix(FRESH))
+        file = warc_of(final).name
         try:
-            lines = index_of(directory / file).read_text("utf-8").splitlines()
-        except FileNotFoundError:  # nothing was in it
+            if file in waiting or mark.stat().st_mtime >= before:
+                continue
+            lines = [line for line in final.read_bytes().splitlines() if REVISIT in line]
+        except FileNotFoundError:  # dropped meanwhile, or a kill left no index: `mend` makes it
             continue
         indexed = {first for (first,) in index.execute("SELECT first FROM records WHERE file = ?", (file,))}
-        facts = [json.loads(line.split(" ", 2)[2]) for line in lines if '"warc/revisit"' in line]
-        if places := {int(each["offset"]) for each in facts} - indexed:
+        if places := {int(json.loads(line.split(b" ", 2)[2])["offset"]) for line in lines} - indexed:
             drop_lines(directory / file, places)
+        mark.unlink(missing_ok=True)
 
 
 def hold_reserve(directory: Path) -> None:
@@ -274,8 +285,9 @@ def _part(path: Path) -> Path:
 
 
 def _unlink(path: Path) -> None:
-    for end in (".cdxj", ".cdxj.gone"):
-        path.with_name(path.name.removesuffix(".warc.gz") + end).unlink(missing_ok=True)
+    for end in ("", GONE, FRESH):
+        final = index_of(path)
+        final.with_name(final.name + end).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
 

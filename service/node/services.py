@@ -8,7 +8,7 @@ partition, and has to do with others by messages: `services.commands` from its l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
@@ -58,6 +58,8 @@ class Services(Struct, eq=False):
     """what a crawl that ends by itself waits for, for a few seconds"""
     closers: list[Callable[[], None]] = field(default_factory=list)
     """called once the last commit group is on disk and the readers are closed; the last first"""
+    unindexed: list[Callable[[], Set[str]]] = field(default_factory=list)
+    """name the files of kept contents of which something waits to be indexed"""
     failed_proxies: dict[str, dict[str, Any]] = field(default_factory=dict)
     """proxies that lead nowhere now, by URL: {"failures", "error"}"""
     plug_in_faults: int = 0

@@ -101,6 +101,6 @@ def giver_sentences(found: Mapping[str, Any]) -> list[str]:
         else f" (of the first {100 * part:.0f} % of the pages; the look is cut off after {SECONDS:g} s)"
     )
     if not found["givers"]:
-        return [f"No stored link leads to it{cut}: its cash comes from the virtual page."]
+        return [f"No stored link leads to it{cut}: its cash comes from the virtual page, which gives to all."]
     named = ", ".join(f"{giver['url']} ({giver['gives']:.3g})" for giver in found["givers"])
-    return [f"Most of its cash comes, in importance a turnover, from {named}{cut}."]
+    return [f"Most of its importance comes, each time that all cash is passed on, from {named}{cut}."]

@@ -197,8 +197,8 @@ def importance_sentences(fields: dict[str, Any]) -> list[str]:
             daily = f", {_percent(fields['trend_day'])} a day"
             daily += f" ({_percent(fields['trend_day_low'])} to {_percent(fields['trend_day_high'])})"
         found.append(
-            f"Its importance {'grew' if fields['trend'] > 0 else 'fell'}: {_percent(fields['trend'])} a turnover "
-            f"({_percent(fields['trend_low'])} to {_percent(fields['trend_high'])}"
+            f"Its importance {'grew' if fields['trend'] > 0 else 'fell'}: {_percent(fields['trend'])} each time that "
+            f"all cash is passed on ({_percent(fields['trend_low'])} to {_percent(fields['trend_high'])}"
             f"{')' if sure else ', so it may be chance)'}{daily}."
         )
     return found

@@ -37,7 +37,7 @@ _COLUMNS = {
 """first columns of `xyro top` by its order: title, width, field of the row, digits"""
 _NO_ROWS = {
     "stale": "No page was read yet, or what was read is gone.",
-    "rising": "No page has grown by more than chance explains. (Growth shows after some turnovers of the cash.)",
+    "rising": "No page has grown by more than chance explains. (Growth shows once all cash was passed on some times.)",
     "read": "No page was read yet, or what was read is gone.",
     "site": "No page is known, so there are no sites.",
 }

@@ -134,11 +134,13 @@ def test_names_of_fields_end_in_one_column():
 
 def test_growth_is_told_in_percent():
     assert (
-        "grew: +100 % a turnover (+10.5 % to +172 %), +10 % a day (+0 % to +22.1 %)." in importance_sentences(SAID)[1]
+        "grew: +100 % each time that all cash is passed on (+10.5 % to +172 %), +10 % a day (+0 % to +22.1 %)."
+        in importance_sentences(SAID)[1]
     )
     fell = {**SAID, "trend": -0.6931471805599453, "trend_low": -1.0, "trend_high": 0.0}
     assert (
-        "fell: -50 % a turnover" in importance_sentences(fell)[1] and "may be chance" in importance_sentences(fell)[1]
+        "fell: -50 % each time that all cash is passed on" in importance_sentences(fell)[1]
+        and "may be chance" in importance_sentences(fell)[1]
     )
 
 

@@ -183,7 +183,7 @@ def test_the_most_generous_parents_come_first_and_have_their_share(partitions):
     gives = [one["gives"] for one in found["givers"]]
     assert gives == sorted(gives, reverse=True) and found["links_seen"] == 1.0
     assert giver_sentences(found)[0].startswith(
-        f"Most of its cash comes, in importance a turnover, from {found['givers'][0]['url']}"
+        f"Most of its importance comes, each time that all cash is passed on, from {found['givers'][0]['url']}"
     )
 
 
