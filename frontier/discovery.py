@@ -111,6 +111,8 @@ class Discovery:
         """the crawl goes on when all was read, so pages of poor standing never have their turn by that"""
         self.poor_only = False
         """the last scan found nothing but pages of poor standing"""
+        self._rest = 0.0
+        """seconds between two reads of these that are not earned"""
         self.partition = partition
         self.ledger = ledger
         self.settings = settings
@@ -168,6 +170,8 @@ class Discovery:
         if self._poor_mixed:
             ordered = np.concatenate([self.chosen, scouts])
             self.standing.pay(int(self.standing.poor(ordered).sum()))
+        elif self.poor_only:
+            self.standing.take_unearned(now)
         yield from ((page, Priority.DISCOVER) for page in local_pages(self.chosen))
         yield from ((page, Priority.SCOUT) for page in local_pages(scouts))
 
@@ -181,6 +185,7 @@ class Discovery:
             return pages
         good = pages[~poor]
         self.poor_only = not len(good)
+        self._rest = self.standing.rest(pages) if self.poor_only and self._endless else 0.0
         if self.poor_only and not busy and len(unearned := self.standing.unearned(pages, now, self._endless)):
             self._poor_mixed = False  # they take nobody's place: nothing is paid for them
             return unearned
@@ -297,7 +302,8 @@ class Discovery:
     @property
     def rests_until(self) -> float:
         """Return when one more unread page may be read where only those of poor standing are left; 0: now."""
-        return self.standing.rests_until if self.poor_only and self.standing.poor_reads < 1 else 0.0
+        resting = self.poor_only and self._endless and self.standing.poor_reads < 1
+        return self.standing.served_at + self._rest if resting else 0.0
 
     @property
     def waiting(self) -> int:

@@ -66,6 +66,8 @@ class Revisits:
         self.audits = audits
         self._concurrency = settings.fetch.concurrency
         self._room = 0
+        self._unearned: LocalPage | None = None
+        """the page of poor standing that was let through last though it was not earned, until it is given out"""
         self.look_ahead = look_ahead
         self._next = 0
         """page at which the next look for those due next begins"""
@@ -77,20 +79,23 @@ class Revisits:
     def take(self, now: float, room: int) -> Found:
         """At most `room` pages; each is to be ordered before the next is asked for."""
         self._room = room
-        yield from self._counted(self._at_random(self.audits, now))
-        yield from self._counted(self._lined(now))
-        yield from self._counted(self._due(now))
+        yield from self._counted(self._at_random(self.audits, now), now)
+        yield from self._counted(self._lined(now), now)
+        yield from self._counted(self._due(now), now)
         if self.schedule.ahead is not None:
-            yield from self._counted(self._early(self.schedule.ahead, now))
+            yield from self._counted(self._early(self.schedule.ahead, now), now)
         elif not self.schedule.bandwidth.fixed:
-            yield from self._counted(self._next_of_contested(now))
+            yield from self._counted(self._next_of_contested(now), now)
 
-    def _counted(self, found: Found) -> Found:
+    def _counted(self, found: Found, now: float) -> Found:
         standing = self.partition.standing
         for page in found:
             self._room -= 1
             if standing.is_poor(page[0]):
                 standing.pay(1)
+            if page[0] == self._unearned:
+                standing.take_unearned(now)
+                self._unearned = None
             yield page
 
     def _at_random(self, audits: Audits, now: float) -> Found:
@@ -210,6 +215,7 @@ class Revisits:
         hosts, count = self.partition.hosts, len(self.partition.hosts)
         idle = not len(self.leases) and not (hosts.waiting[:count] * hosts.open[:count]).any()
         if idle and len(standing.unearned(np.array([page]), now, endless=self.schedule.ahead is None)):
+            self._unearned = page
             return False
         if self.schedule.ahead is not None:
             self.schedule.ahead.put_after(page, LONGEST, self.partition.hosts_of[page])

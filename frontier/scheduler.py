@@ -397,8 +397,6 @@ class Scheduler:
         if self.host_limits.on:
             self.host_limits.count(self.partition.hosts_of[page], self._now)
         self.partition.standing.serve(page, self._now)
-        if self.partition.states[page] == State.UNREAD:
-            self.partition.standing.count(page)
         return self.leases.order(page, priority, row, self._deadline(page, priority), self._since(page, priority))
 
     def _since(self, page: LocalPage, priority: Priority) -> float:

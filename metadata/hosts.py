@@ -220,14 +220,20 @@ class Feeders:
         return False
 
 
+def _order_of(folder: int) -> int:
+    """What an order of a page in this slot counts in it."""
+    return QUERY_ORDERS if folder >= QUERIES else 1
+
+
 class Standing:
     """Standing of the hosts and folders of a partition: how many orders the crawl has given their unread pages so far.
 
     Whatever is counted by host or folder over the life of a crawl belongs into this table. A folder is a slot that
-    folders share by a hash; a path with a query is one, too, whose orders count QUERY_ORDERS times. `count` each order
-    of an unread page; the rows that `changes` yields belong into the commit group. All counts are halved once as many
-    orders as there are known pages were given out (HALVING at least), so what was long ago counts less. A stored count
-    is of an era, the number of halvings before it; counts of earlier eras are halved as they are loaded.
+    folders share by a hash; a path with a query is one, too, whose orders count QUERY_ORDERS times. `lease` each order
+    of an unread page, and `unlease` it; the rows that `changes` yields belong into the commit group. All counts are
+    halved once as many orders as there are known pages were given out (HALVING at least), so what was long ago counts
+    less. A stored count is of an era, the number of halvings before it; counts of earlier eras are halved as they are
+    loaded. It leaves out the orders that are out: the next run voids them, and gives them out, and counts them, again.
     """
 
     def __init__(self, hosts: Hosts, columns: Columns) -> None:
@@ -240,6 +246,10 @@ class Standing:
         """since the last halving"""
         self._changed: set[int] = set()
         """numbers of rows"""
+        self._out: set[LocalPage] = set()
+        """pages that were unread when the orders for them went out, which are not answered"""
+        self._unstored: dict[int, int] = {}
+        """what these orders count, by the number of the row"""
         self.bred: Counts = np.zeros(FOLDERS, np.uint32)
         """pages of a pattern that its own pages, or redirects, led to first"""
         self.fed: Counts = np.zeros(FOLDERS, np.uint32)
@@ -255,8 +265,6 @@ class Standing:
         """some pattern is, or was, of poor standing"""
         self.served_at = 0.0
         """when an order was given out last for a page of good standing, or one that was not earned; not stored"""
-        self.rests_until = 0.0
-        """when the next page may be read that was not earned (wall clock)"""
 
     def earn(self, reads: int) -> None:
         """So many pages were read: those of poor standing may have a share of as many more."""
@@ -272,13 +280,18 @@ class Standing:
         with these: what has an end comes to it, and what has none is read ever more slowly."""
         if not endless or not len(pages):
             return pages
-        orders = self.folders[self._columns[FOLDER][pages]]
-        least = int(orders.argmin())
-        self.rests_until = self.served_at + min(PATIENCE * int(orders[least]), LONGEST)
-        if self.served_at <= now < self.rests_until:
+        if self.served_at <= now < self.served_at + self.rest(pages):
             return pages[:0]
-        self.served_at = now
+        least = int(self.folders[self._columns[FOLDER][pages]].argmin())
         return pages[least : least + 1]
+
+    def rest(self, pages: Ids) -> float:
+        """Seconds from one read to the next that is not earned, of some of these pages: one at least."""
+        return min(PATIENCE * int(self.folders[self._columns[FOLDER][pages]].min()), LONGEST)
+
+    def take_unearned(self, now: float) -> None:
+        """What `unearned` allowed is read: the rest begins."""
+        self.served_at = now
 
     def serve(self, page: LocalPage, now: float) -> None:
         """An order goes out: where its page is of good standing, there was something else to read."""
@@ -397,13 +410,35 @@ class Standing:
         return worths
 
     def count(self, page: LocalPage) -> None:
-        """An order for an unread page goes out."""
+        """A page counts as an order that was answered."""
         host, folder = int(self._columns["host"][page]), int(self._columns[FOLDER][page])
         self._reach(host + 1)
-        self.folders[folder] += QUERY_ORDERS if folder >= QUERIES else 1
+        self.folders[folder] += _order_of(folder)
         self.hosts[host] += 1
         self._orders += 1
         self._changed.update((_FOLDER + folder, _HOST + host))
+
+    def lease(self, page: LocalPage) -> None:
+        """An order for an unread page goes out."""
+        self.count(page)
+        self._out.add(page)
+        for row, orders in self._rows_of(page):
+            self._unstored[row] = self._unstored.get(row, 0) + orders
+
+    def unlease(self, page: LocalPage) -> None:
+        """The order for a page was answered, or taken back: if it was for an unread one, it stays counted."""
+        if page not in self._out:
+            return
+        self._out.remove(page)
+        for row, orders in self._rows_of(page):
+            if (left := self._unstored.pop(row, 0) - orders) > 0:  # halved meanwhile, they may be fewer
+                self._unstored[row] = left
+            self._changed.add(row)
+
+    def _rows_of(self, page: LocalPage) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The rows that an order of the page counts in, and as how many."""
+        host, folder = int(self._columns["host"][page]), int(self._columns[FOLDER][page])
+        return (_FOLDER + folder, _order_of(folder)), (_HOST + host, 1)
 
     def of_host(self, host: int) -> int:
         """Orders that unread pages of the host got."""
@@ -439,14 +474,16 @@ class Standing:
                 yield rows.STANDING.key(number), _ROW.pack(self.bred[folder], self.fed[folder])
                 continue
             counts = self.hosts if number >= _HOST else self.folders
-            yield rows.STANDING.key(number), _ROW.pack(self._era, counts[number & (_HOST - 1)])
+            answered = int(counts[number & (_HOST - 1)]) - self._unstored.get(number, 0)
+            yield rows.STANDING.key(number), _ROW.pack(self._era, max(answered, 0))
         if self._orders >= max(HALVING, self._columns.n):
             self._orders, self._era = 0, self._era + 1
             self.folders >>= 1
             self.hosts >>= 1
+            self._unstored = {number: orders >> 1 for number, orders in self._unstored.items()}
 
     def dump(self) -> list[float]:
-        return [self._era, self._orders, self.poor_reads]
+        return [self._era, max(self._orders - len(self._out), 0), self.poor_reads]
 
     def load(self, state: list[float] | None, stored: Iterable[tuple[bytes, bytes]]) -> None:
         """Go on from a dump and the stored rows (keys and values). None: the directory is older than this table."""

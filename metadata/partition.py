@@ -355,12 +355,14 @@ class Partition:
         if self.states[page] == _UNREAD:
             self.hosts.waiting[host] -= 1
             self.hosts.exploring[host] += 1
+            self.standing.lease(page)
 
     def unlease(self, page: LocalPage) -> None:
         """The order was answered, or taken back."""
         host = self.hosts_of[page]
         self.flags[page] &= _UNLEASED
         self.hosts.leased[host] -= 1
+        self.standing.unlease(page)
         if self.states[page] == _UNREAD:
             self.hosts.waiting[host] += 1
             self.hosts.exploring[host] -= 1

@@ -55,14 +55,31 @@ def test_each_order_of_an_unread_page_counts_once():
 def test_counts_come_back_after_a_restart(tmp_path):
     crawl = begun(tmp_path / "data")
     read(crawl, 40)
+    crawl.run(lambda order: report(order, START, SITE))
     folders, hosts = standing(crawl).folders.copy(), standing(crawl).of_hosts(2).copy()
-    assert folders.any() and hosts.all()
+    assert folders.any() and hosts.sum() == len(crawl.issued) == len(SITE)
     crawl.close()
     again = Crawl.on_disk(tmp_path / "data")
     assert (
         standing(again).folders.tolist() == folders.tolist() and standing(again).of_hosts(2).tolist() == hosts.tolist()
     )
     again.close()
+
+
+def test_orders_that_a_run_did_not_hear_of_are_not_counted_by_the_next(tmp_path):
+    """They are given out, and counted, again: as many orders as pages are told, however often it ended."""
+    crawl = begun(tmp_path / "data")
+    read(crawl, 20)
+    for _ in range(6):
+        assert len(crawl.orders) > 3, "orders are out"
+        crawl.close()
+        crawl = Crawl.on_disk(tmp_path / "data")
+        read_so_far = crawl.frontier.reads
+        assert standing(crawl).of_hosts(2).sum() == standing(crawl).folders.sum() == read_so_far
+        crawl.turn()
+        assert standing(crawl).of_hosts(2).sum() == read_so_far + len(crawl.orders), "those that are out count"
+        read(crawl, read_so_far + 6)
+    crawl.close()
 
 
 def test_counts_are_halved_and_stay_halved(tmp_path, monkeypatch):
@@ -73,6 +90,7 @@ def test_counts_are_halved_and_stay_halved(tmp_path, monkeypatch):
     read(crawl, 120)
     assert len(crawl.issued) == 120
     assert standing(crawl).of_hosts(2).tolist() == [61, 61], "(64 + 59) / 2"
+    crawl.run(lambda order: report(order, START, SITE))
     crawl.close()
     again = Crawl.on_disk(tmp_path / "data")
     assert standing(again).of_hosts(2).tolist() == [61, 61]
