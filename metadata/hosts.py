@@ -221,7 +221,7 @@ class Feeders:
 
 
 def _order_of(folder: int) -> int:
-    """What an order of a page in this slot counts in it."""
+    """Return what an order of a page in this slot counts in it."""
     return QUERY_ORDERS if folder >= QUERIES else 1
 
 
@@ -290,7 +290,7 @@ class Standing:
         return min(PATIENCE * int(self.folders[self._columns[FOLDER][pages]].min()), LONGEST)
 
     def take_unearned(self, now: float) -> None:
-        """What `unearned` allowed is read: the rest begins."""
+        """Begin the rest: a page that `unearned` allowed is read."""
         self.served_at = now
 
     def serve(self, page: LocalPage, now: float) -> None:
