@@ -30,6 +30,8 @@ class ProxyFailures:
     def __init__(self, frontier: Frontier, services: Services) -> None:
         self._number = frontier.partition.number
         self._services = services
+        self._since = 0.0
+        """when the proxies named now were; what was asked before went through others"""
         services.followed.append(self._follow)
         self._follow()
 
@@ -41,6 +43,7 @@ class ProxyFailures:
         settings, heard = self._services.settings, self._services.answered
         failing = self._services.failed_proxies
         named = {settings.fetch.proxy, *(site.proxy for site in settings.sites)} - {"", None}
+        self._since = self._services.clock.time()
         for proxy in failing.keys() - named:
             del failing[proxy]
         if named and self._note not in heard:
@@ -52,6 +55,8 @@ class ProxyFailures:
         """A page was read, or could not be."""
         failing = self._services.failed_proxies
         if owner_of(report.page) != self._number or not (report.error == PROXY_FAILED or (report.status and failing)):
+            return
+        if answer.started < self._since:
             return
         proxy = proxy_url(self._services.settings, authority(report.url))
         row = failing.get(proxy)
