@@ -63,7 +63,7 @@ SCOUTS = 0.05
 """orders of pages that waited longest, for each other one of their host"""
 FIRST_SCOUTS = 0.15
 """the same of a host that had no orders yet, of which little is known"""
-SCOUT_PATIENCE = 32.0
+SCOUT_PATIENCE = 128.0
 """orders of a host by which its scouts are half as many"""
 CITED_WEIGHT = 2
 """times its cash from links that a page counts if another host links to it: 4 costs computed graphs .03 of the

@@ -22,22 +22,22 @@ from tests.frontier.seeded_crawl import VARIANTS, digests
 
 FROZEN = {
     ("default", 1): {
-        "orders": "02ee139989eb4d597a7c94aa60bdc0ea",
-        "pages": "fff89f2d654e2564d81132c78f6ab11b",
-        "links": "fd31a6216335cea45245cd5db1d14ca2",
-        "sums": "487 pages, 2401 reads, 2599 orders",
+        "orders": "105287d277a038b577439de69e3c449e",
+        "pages": "a78a80b8261c22abba3e8fc856c5547e",
+        "links": "05f78c1c1d48d9122ca5388f578d4a18",
+        "sums": "484 pages, 2426 reads, 2623 orders",
     },
     ("default", 4): {
-        "orders": "0fc1a86d3500fade461643b4c6fbf0d6",
-        "pages": "f95a29b6de337479423583d60766dd80",
-        "links": "49b03ed9ba48debfe92479fca639cbee",
-        "sums": "481 pages, 2462 reads, 2664 orders",
+        "orders": "e59d6a37981abf0885433a359be43a6c",
+        "pages": "4745efe0c76de2a1be49ccd9c0f5f17e",
+        "links": "dba33a5823e355e7db3b56f8be9f424b",
+        "sums": "483 pages, 2467 reads, 2667 orders",
     },
     ("more", 4): {
-        "orders": "807740c1b7e82047925bed49204e772b",
-        "pages": "2ba7bba62994830a250af51710f87a81",
-        "links": "d761a1b5d8e424fdfaa0f0963f30c7dd",
-        "sums": "482 pages, 2505 reads, 2698 orders",
+        "orders": "0459801fd487331f27885dd56e3970a7",
+        "pages": "d3814747225b36955498e439f4763941",
+        "links": "d08a841099f60b51cce07ed37c70c415",
+        "sums": "479 pages, 2527 reads, 2725 orders",
     },
 }
 """(settings, partitions) -> what came of it"""
