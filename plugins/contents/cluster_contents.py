@@ -169,7 +169,7 @@ class ClusterContents:
         return found and (msgspec.convert(found[0], TextRow), b64decode(found[1]))
 
     def texts(self, by: str, since: float, least: float) -> Iterator[Row]:
-        """The latest text of each page, of those read last since then and at least so important."""
+        """The latest text of each page: of texts read first since then, of pages at least so important."""
 
         def rows_of(number: int, node: KeepingNode) -> Iterator[Row]:
             rows = node.lines("/contents/texts", by=by, since=since, least=least)

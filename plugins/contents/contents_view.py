@@ -172,7 +172,7 @@ class ContentsView:
         )
 
     def texts(self, by: str, since: float, least: float) -> Iterator[dict[str, Any]]:
-        """The latest text of each page, of those read last since then and at least so important."""
+        """The latest text of each page: of texts read first since then, of pages at least so important."""
         query = (
             "SELECT pages.page, url, importance, rate, checked, number, time, title, language, published, modified, "  # noqa: S608
             "refusals.uses, belief, reason, packed FROM pages JOIN texts ON texts.page = pages.page "
@@ -204,15 +204,16 @@ class ContentsView:
             }
 
     def warc(self, by: str, since: float, least: float) -> Iterator[dict[str, Any]]:
-        """The WARC files that hold answers of such pages since then, with the numbers and bytes of these; and those of
-        metadata, in which are no answers."""
+        """The WARC files that hold answers of such pages since then, with the numbers and bytes of these; where pages
+        of any importance are asked for, those of metadata, too, in which are no answers."""
         query = (
             "SELECT file, count(*), sum(length), min(time), max(time), max(importance) "
             "FROM records JOIN pages USING (page) WHERE time >= ? AND importance >= ? GROUP BY file"
         )
         found = list(self._rows(query, (since, least)))
         answers = {file for (file,) in self._rows("SELECT DISTINCT file FROM records", ())}
-        others = (path for path in self._directory.glob("*.warc.gz") if path.name not in answers)
+        every = self._directory.glob("*.warc.gz") if least <= 0.0 else ()
+        others = (path for path in every if path.name not in answers)
         facts = ((path.name, path.stat()) for path in others)
         found += [(name, 0, it.st_size, it.st_mtime, it.st_mtime, 0.0) for name, it in facts if it.st_mtime >= since]
         keys: dict[str, Callable[[Any], Any]] = {"importance": lambda row: -row[5], "date": lambda row: row[3]}

@@ -142,7 +142,9 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 @click.option("--by", type=click.Choice(["url", "importance", "date"]), default=None, help="texts, warc: order [url].")
-@click.option("--since", default="", metavar="TIME", help="texts, warc: since then: 2026-11-22, yesterday, 24h.")
+@click.option(
+    "--since", default="", metavar="TIME", help="texts, warc: read first since then: 2026-11-22, yesterday, 24h."
+)
 @click.option(
     "--min-importance",
     type=FiniteFloat(0),
@@ -261,9 +263,10 @@ def audit(place: CrawlPlace, as_json: bool) -> None:
     """Check every invariant; exit code 0 only if all hold.
 
     The audit counts cash to the unit, and checks that maps, links, rows, counters and outboxes agree with each other,
-    as of one commit. Exit code 1: an invariant does not hold; 3: not known, because a node of the cluster did not
-    answer, or the directory, that of a node or its backup, has not all partitions: those there are checked, without
-    cash.
+    as of one commit. virtual: cash that was given to no page, for it came from pages without links or by links out of
+    scope, until all pages share it; in flight: cash on its way between partitions. Exit code 1: an invariant does not
+    hold; 3: not known, because a node of the cluster did not answer, or the directory, that of a node or its backup,
+    has not all partitions: those there are checked, without cash.
     """
     remote = place.find()
     report = remote.get("/audit") if remote is not None else audited(place.directory)

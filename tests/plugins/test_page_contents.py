@@ -227,8 +227,11 @@ def test_export_texts(crawled, tmp_path):
     ]
     assert [row["importance"] for row in ranked] == sorted((row["importance"] for row in rows), reverse=True)
     assert ranked[0]["importance"] > 0
-    assert not xyro("export", "texts", "--min-importance", "1000", "--data", data).stdout
-    assert not xyro("export", "texts", "--since", "2999-01-01", "--data", data).stdout
+    limits = {"--min-importance": ("0", str(max(row["importance"] for row in rows) - 1e-5), "1000")}
+    limits["--since"] = ("2020-01-01", rows[0]["read_at"], "2999-01-01")
+    for option, values in limits.items():
+        found = [xyro("export", "texts", option, value, "--data", data).stdout.count("\n") for value in values]
+        assert found == [2, 1, 0], option
     out = tmp_path / "texts.parquet"
     assert xyro("export", "texts", "-o", out, "--data", data).returncode == 0
     pyarrow = pytest.importorskip("pyarrow.parquet")
@@ -242,6 +245,7 @@ def test_export_warc_names_the_files(crawled):
     rows = [row for row in rows if row["records"]]
     assert len(rows) == 2 and all(Path(row["file"]).is_file() for row in rows)
     assert sum(row["records"] for row in rows) == said("status", "--data", data)["contents"]["records"] == 8
+    assert not xyro("export", "warc", "--min-importance", "1000", "--data", data).stdout
 
 
 def test_what_was_never_kept_is_told_in_a_line(crawled, tmp_path):

@@ -38,6 +38,18 @@ def index(tmp_path):
     base.close()
 
 
+@pytest.mark.parametrize(("versions", "days", "kept"), [(0, 0.0, 4), (2, 0.0, 2), (0, 1.5, 3), (0, 9.0, 4)])
+def test_settings_bound_the_versions_of_a_text(index, versions, days, kept):
+    """Four versions, a day apart: with the last, the first was replaced two days ago, the second one."""
+    texts = TextVersions(index, versions, days)
+    for number in range(4):
+        words = b"%d" % number
+        found = StoredText(words.ljust(16), 1, zlib.compress(words), "t", "en", "", "")
+        assert texts.store(1, NOW + number * DAY, found)
+    assert [number for (number,) in index.execute("SELECT number FROM texts ORDER BY number")] == [1, 2, 3, 4][-kept:]
+    assert len(index.execute("SELECT digest FROM bodies").fetchall()) == kept
+
+
 def test_texts_go_by_worth(tmp_path, index):
     rng = random.Random(4)
     worth = {}

@@ -40,6 +40,16 @@ def test_seeds_come_from_a_file_and_patterns_bound_what_is_read(web, tmp_path):
     assert all(line["host"] in line["url"] and line["seconds"] >= 0.0 and line["level"] == "debug" for line in found)
 
 
+def test_include_bounds_what_is_read(web, tmp_path):
+    words = ("--include", "*/", "--include", "*/d*", "--max-seconds", "30", "--data", tmp_path / "d")
+    done = process("crawl", web.entry, *LOOPBACK, *words)
+    assert done.returncode == 0, done.stderr
+    found = {row["url"]: row["http_status"] for row in rows("pages", tmp_path / "d") if "/sitemap" not in row["url"]}
+    read = {url for url, status in found.items() if status}
+    assert read == {url for url in found if url.endswith("/") or "/d" in url}
+    assert 1 < len(read) < len(found)
+
+
 def test_standard_input_may_have_the_seeds_and_quiet_is_quiet(web, tmp_path):
     done = process("crawl", "--seeds", "-", *LOOPBACK, "-q", "--max-pages", "3", cwd=tmp_path, given=f"{web.entry}\n")
     assert done.returncode == 0 and done.stderr == "" and "(max-pages)" in done.stdout
