@@ -143,14 +143,14 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), help="File [stdout].")
 @click.option("--by", type=click.Choice(["url", "importance", "date"]), default=None, help="texts, warc: order [url].")
 @click.option(
-    "--since", default="", metavar="TIME", help="texts, warc: read first since then: 2026-11-22, yesterday, 24h."
+    "--since", default="", metavar="TIME", help="Texts found, answers of warc since then: 2026-11-22, yesterday, 24h."
 )
 @click.option(
     "--min-importance",
     type=FiniteFloat(0),
     default=None,
     metavar="X",
-    help="texts, warc: pages of at least this importance [0].",
+    help="texts, warc: pages of this importance or more when they were read [0].",
 )
 @click.option(
     "--to",

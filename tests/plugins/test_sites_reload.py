@@ -7,11 +7,18 @@ import signal
 import socket
 import socketserver
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from tests.plugins.test_sites import HostServer, _ProxyHandler, hosts  # noqa: F401  the fixture
 from tests.service.face import LOOPBACK, started, until, xyro
+from xyro.answer import Answer
+from xyro.configs.schema import FetchSettings, Settings
+from xyro.plugins.sites.proxy_failures import PROXY_FAILED, ProxyFailures
+from xyro.wire.clock import ManualClock
+from xyro.wire.ids import PageId
+from xyro.wire.messages import PageReport
 
 
 @pytest.mark.parametrize(("client", "readers"), [("fast", "0"), ("aiohttp", "0"), ("fast", "1")])
@@ -71,3 +78,18 @@ def test_a_daemon_asks_by_other_sites_after_sighup(tmp_path, hosts, client, read
     assert (
         not any(b"-key" in found.read_bytes() for found in data.rglob("*") if found.is_file()) and b"-key" not in text
     )
+
+
+def test_a_proxy_does_not_answer_for_the_one_before_it():
+    """A page was under way through a proxy as the settings came to name another one."""
+    clock = ManualClock(100.0)
+    services = SimpleNamespace(clock=clock, followed=[], answered=[], failed_proxies={})
+    services.settings = Settings(fetch=FetchSettings(proxy="http://127.0.0.1:1"))
+    ProxyFailures(SimpleNamespace(partition=SimpleNamespace(number=0)), services)
+    clock.advance(0.5)
+    services.settings = Settings(fetch=FetchSettings(proxy="http://127.0.0.1:2"))
+    services.followed[0]()
+    for asked, failing in [(100.0, []), (100.5, ["http://127.0.0.1:2"])]:
+        report = PageReport(PageId(1), "http://a.example/", 1, asked, asked + 1.0, error=PROXY_FAILED)
+        services.answered[0](report, Answer(asked, detail="Connection refused"))
+        assert list(services.failed_proxies) == failing
