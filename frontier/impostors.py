@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -62,6 +63,8 @@ MOST_PAGES = 32
 MOST_HOSTS = 4_096
 MOST_NOT_FOUND = 16
 """signatures and skeletons of a host's 404 that are stored"""
+INVENTED = 512
+"""links of the answer to a probe that are looked at: a page that makes pages for any name shows them from the first"""
 MOST_PROBED = 16
 """folders of a small host that are ever asked for a URL that cannot exist"""
 PER_PROBE = 1_024
@@ -337,8 +340,8 @@ class Impostors:
         if report.error or report.location:
             return False
         name, slot_of = self.partition.hosts.names[probe.host], self.partition.folder_slot
-        urls = [url for url in report.links.urls if authority(url) == name and slot_of(url) == probe.slot]
-        return any(page < 0 for page in self.partition.url_index.find(urls))
+        urls = (url for url in report.links.urls if authority(url) == name and slot_of(url) == probe.slot)
+        return any(page < 0 for page in self.partition.url_index.find(list(islice(urls, INVENTED))))
 
     def answered(self, report: PageReport) -> bool:
         """Take the answer to a probe; False: the report is of no probe."""

@@ -23,7 +23,7 @@ SITEMAP = 52_428_800
 """sitemaps.org: bytes of a sitemap, unpacked"""
 FIRST = 16 * 1024
 """bytes as they were sent that are decoded before it is known what they are: at any ratio allowed less than a cap"""
-LARGE = 4
+LARGE = 2
 """sitemaps at a time that may go past the cap for bodies; long pages at a time"""
 LEAST = 1 / 20
 """of the patience with a long page, however many wait: .5 s"""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Collection, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from xyro import challenges, maintext
@@ -60,7 +61,9 @@ SLICE = 64 * 1024
 SEVERAL = 512
 """links of a page from which on its next pieces are parsed in steps"""
 LONG = 2 * SLICE
-"""Bytes of HTML from which on what is left at its end is parsed in steps: thousands of links, 50 ms."""
+"""Bytes of HTML from which on a page is no ordinary one, beside which long ones give way."""
+AT_ONCE = 8
+"""steps in which the end of a page is parsed before others have their turns: a thousand links, 10 ms"""
 LONG_COPIES = 8
 """reads at a time whose bodies are kept for their text beyond the length of most"""
 _REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
@@ -383,8 +386,10 @@ class Fetcher:
                     pieces = _note_piece(more, answer, digest, pieces, limit)
                     await self._long_pages.go_in_place(extractor.steps(more), body)
                 await self._long_pages.go_in_place(extractor.last_steps(), body)
-        elif answer.size > LONG:
-            await self._long_pages.go(extractor.last_steps(), body)
+        else:
+            steps = extractor.last_steps()
+            if sum(1 for _ in islice(steps, AT_ONCE)) == AT_ONCE:
+                await self._long_pages.go(steps, body)
         found = extractor.close()
         answer.links, answer.charset = found.links, found.charset
         answer.noindex |= found.noindex

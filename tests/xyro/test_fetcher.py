@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from email.utils import formatdate
 from ipaddress import ip_address
@@ -21,11 +22,12 @@ from backports import zstd
 from msgspec.structs import replace
 
 from tests.xyro.raw_server import QUICK, Talk, fetched, order, page, reading, says, serving
-from xyro import scan
+from xyro import links, scan
 from xyro.body import AT_ONCE, LARGE, OTHERS, RECENT, Body, LongPages
 from xyro.decode import Caps
 from xyro.exchange import ClientLimits
 from xyro.failures import POLICIES
+from xyro.fetcher import AT_ONCE as STEPS_AT_ONCE
 from xyro.fetcher import ROBOTS_CAPS
 from xyro.guard import Guard
 from xyro.headers import DAY, fresh_for, media_type, retry_after, robots_words
@@ -822,6 +824,27 @@ async def test_a_large_page_does_not_hold_the_others_up(monkeypatch: pytest.Monk
     assert max(size for size, _ in fed) <= WHOLE + MORSEL
     moments = [turn for _, turn in fed]
     assert len(moments) > 60 and len(set(moments)) == len(moments)
+
+
+async def test_a_small_page_of_thousands_of_links_does_not_hold_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 kB hold 8,000 links, which take .2 s: others have their turn after the first thousand."""
+    turns, resolved = 0, list[int]()
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    learnt = links._learnt
+    monkeypatch.setattr(links, "_learnt", lambda *words: (resolved.append(turns), learnt(*words))[1])
+    task = asyncio.create_task(others())
+    try:
+        answer = await fetched(says(page(b"".join(b"<a href=p%d>" % number for number in range(8_000)))))
+    finally:
+        task.cancel()
+    assert (answer.error, len(answer.links.urls)) == ("", 8_000) and len(resolved) >= 8_000
+    assert max(Counter(resolved).values()) <= (STEPS_AT_ONCE + 1) * links.STEP < 2_000
 
 
 @pytest.mark.parametrize(("busy", "turns"), [(0.0, 1), (2**-10, 2 * OTHERS), (1.0, 1)])
