@@ -2,7 +2,8 @@
 
 Each row crawls the honest hosts alone, then beside the hostile ones, `--times` in turn; what is shown are the medians.
 The delay between two reads of a host is such that 100 honest pages a second can be read, however many hosts there are:
-what is measured is who gets the slots, not how fast this machine is.
+what is measured is who gets the slots, not how fast this machine is. Where a row keeps the processor busy (the zoo) it
+is that, too: `--pace 25` leaves a slow machine room.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from xyro.service.node.run_file import Remote
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import InputError, MachineError, XyroError
 
-PAGES_PER_SECOND = 100.0
 LONGEST = 8.0
 """times the honest crawl's own duration after which it is not waited for any more"""
 LEAST_LONGEST = 60.0
@@ -65,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", type=float, default=1.0, help="of the honest pages and of the seconds [1]")
     parser.add_argument("--partitions", type=int, default=1, help="of the crawl [1]")
     parser.add_argument("--times", type=int, default=1, help="alone and beside the hostile ones, in turn [1]")
+    parser.add_argument("--pace", type=float, default=100.0, help="honest pages a second that may be read [100]")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each row")
     options = parser.parse_args(arguments)
     try:
@@ -88,7 +89,7 @@ async def _table(rows: list[TableRow], hosts: int, options: argparse.Namespace) 
         if row.goal.time or (pages, doors) not in quiet:
             alone, beside = [], []
             for _ in range(options.times):
-                alone.append(await crawl(hosts, pages, without, options.partitions))
+                alone.append(await crawl(hosts, pages, without, options.partitions, pace=options.pace))
                 beside.append(await _beside(row, hosts, pages, options, alone[-1]))
             quiet[pages, doors] = typical(alone)
             _show("alone", hosts, typical(alone), "", options.json)
@@ -104,7 +105,8 @@ async def _table(rows: list[TableRow], hosts: int, options: argparse.Namespace) 
 async def _beside(
     row: TableRow, hosts: int, pages: int, options: argparse.Namespace, alone: MeasuredRun
 ) -> MeasuredRun:
-    return await crawl(hosts, pages, row, options.partitions, options.part, alone.reading.seconds)
+    seconds = alone.reading.seconds
+    return await crawl(hosts, pages, row, options.partitions, options.part, seconds, options.pace)
 
 
 def typical(runs: Sequence[MeasuredRun]) -> MeasuredRun:
@@ -149,7 +151,13 @@ def _show(name: str, hosts: int, run: MeasuredRun, verdict: str, as_json: bool) 
 
 
 async def crawl(
-    hosts: int, pages: int, row: TableRow, partitions: int = 1, part: float = 1.0, seconds_alone: float = 0.0
+    hosts: int,
+    pages: int,
+    row: TableRow,
+    partitions: int = 1,
+    part: float = 1.0,
+    seconds_alone: float = 0.0,
+    pace: float = 100.0,
 ) -> MeasuredRun:
     """Crawl the honest hosts beside the hostile ones of a row, until all honest pages were asked for."""
     hostile = json.dumps(row.hostile.dump())
@@ -157,7 +165,7 @@ async def crawl(
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="xyro-hostile-"))
         logs = [Path(name, "honest.log"), Path(name, "hostile.log"), Path(name, "zoo.log")]
         honest: dict[str, object] = {"log": logs[0], "hostile": hostile, "hosts": hosts, "pages": pages}
-        words = ["--delay", str(hosts / PAGES_PER_SECOND), "--partitions", str(partitions)]
+        words = ["--delay", str(hosts / pace), "--partitions", str(partitions)]
         if row.hostile.zoo:
             honest["zoo"] = Path(name, "zoo.json")
             zoo = stack.enter_context(running("xyro.lab.zoo.zoo_server", log=logs[2], table=honest["zoo"]))
