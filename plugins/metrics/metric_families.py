@@ -180,16 +180,21 @@ def _freshness(status: Mapping[str, Any]) -> Iterator[Metric]:
 
 
 def _cash(figures: Figures, numbers: Sequence[int], known: int) -> Iterator[Metric]:
-    """Cash by place; pages, virtual and flight together are what was minted."""
+    """Cash by place; pages, virtual and flight together are what was minted, in all processes of a crawl.
+
+    Flight is what was sent to other partitions and not applied there. What partitions of other nodes have applied is not
+    known here: until they say so, it counts as in flight.
+    """
     if not figures:
         return
     cash = GaugeMetricFamily("xyro_cash_units", "Cash, 65,536 units a known page.", labels=("where",))
+    applied = {number: part["applied"] for number, part in zip(numbers, figures, strict=True)}
     flight = sum(
         units
         for number, part in zip(numbers, figures, strict=True)
         for target, waiting in part["sent"].items()
         for seq, units in waiting
-        if seq > figures[numbers.index(target)]["applied"].get(number, 0)
+        if seq > applied.get(target, {}).get(number, 0)
     )
     places = {"pages": sum(part["cash"] for part in figures), "virtual": sum(part["virtual"] for part in figures)}
     for place, units in {**places, "flight": flight, "minted": UNIT * known}.items():
