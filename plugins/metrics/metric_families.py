@@ -182,7 +182,7 @@ def _freshness(status: Mapping[str, Any]) -> Iterator[Metric]:
 def _cash(figures: Figures, numbers: Sequence[int], known: int) -> Iterator[Metric]:
     """Cash by place; pages, virtual and flight together are what was minted, in all processes of a crawl.
 
-    Flight is what was sent to other partitions and not applied there. What partitions of other nodes have applied is not
+    Flight is what was sent to other partitions and not applied there. What those of other nodes have applied is not
     known here: until they say so, it counts as in flight.
     """
     if not figures:

@@ -92,8 +92,7 @@ class ReadCounts:
             "cash": int(cash[frontier.columns["state"][:n] != State.FOREIGN].sum()),
             "virtual": int(frontier.ledger.virtual.balance),
             "sent": {
-                target: [(seq, units) for seq, units, _ in waiting]
-                for target, waiting in outbox.unacknowledged.items()
+                target: [(seq, units) for seq, units, _ in waiting] for target, waiting in outbox.unacknowledged.items()
             },
             "applied": dict(outbox.applied),
         }
