@@ -126,10 +126,10 @@ def _work(status: Mapping[str, Any], in_flight: int) -> Iterator[Metric]:
     yield orders
     promises = CounterMetricFamily("xyro_promises", "Deadlines of published and subscribed pages.",
                                    labels=("kind", "result"))  # fmt: skip
-    for kind, field in (("publication", "published"), ("subscription", "subscribed")):
-        for result in ("in_time", "late"):
-            if result in status.get(field, {}):
-                promises.add_metric((kind, result), status[field][result])
+    for kind, field, late in (("publication", "published", "late"), ("subscription", "subscribed", "missed")):
+        if field in status:
+            promises.add_metric((kind, "in_time"), status[field]["in_time"])
+            promises.add_metric((kind, "late"), status[field][late])
     yield promises
     behind = GaugeMetricFamily("xyro_sink_behind_changes", "Changes that a sink was not given yet.", labels=("sink",))
     for name, sink in status.get("sinks", {}).items():
