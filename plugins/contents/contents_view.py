@@ -164,6 +164,11 @@ class ContentsView:
             found.append(owner_of(PageId(row[0])))
         return found
 
+    def is_empty(self, table: str) -> bool:
+        """Tell whether nothing of a table is kept: texts, or answers in WARC files (warc)."""
+        query = f"SELECT 1 FROM {'texts' if table == 'texts' else 'records'} LIMIT 1"  # noqa: S608
+        return self._index.execute(query).fetchone() is None
+
     def times(self, partition: int) -> Iterator[tuple[int, float]]:
         """(id, seconds) of the latest text of each page of a partition."""
         return self._rows(

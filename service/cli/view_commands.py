@@ -210,11 +210,9 @@ def export(
         raise InputError(f"--format {form}: histories are lists, which only jsonl holds; leave it out")
     check(form, out)
     if table in CHOSEN_FROM:
-        from xyro.service.cli.page_commands import contents_of
+        from xyro.service.cli.page_commands import export_contents
 
-        with contents_of(place) as view:
-            select = view.texts if table == "texts" else view.warc
-            write_rows(table, select(by or "url", start, min_importance or 0.0), form, out)
+        export_contents(place, table, by or "url", start, min_importance or 0.0, form, out)
         return
     with exported(place, table) as rows:
         write_rows(table, rows, form, out)

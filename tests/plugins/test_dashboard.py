@@ -19,7 +19,7 @@ from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
 from tests.plugins.changing_site import ChangingSite
-from tests.service.face import ENVIRONMENT, XYRO, started, until, xyro
+from tests.service.face import ENVIRONMENT, XYRO, process, started, until, xyro
 from xyro.plugins.dashboard.dashboard_feed import DashboardFeed
 from xyro.plugins.dashboard.dashboard_sessions import KEY_LIFE, MOST_SESSIONS, SESSION_LIFE, DashboardSessions
 from xyro.plugins.dashboard.routes import LAST_READS
@@ -181,6 +181,31 @@ def test_versions_of_a_text_are_compared(crawl, session):
 def test_a_stopped_crawl_has_no_dashboard(tmp_path):
     done = xyro("dashboard", "--data", tmp_path)
     assert done.returncode == 2 and "no process works on it" in done.stderr
+
+
+NO_BROWSER = "no browser was found on this machine: open the link in one, once, within ten minutes\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "screen", "opens", "told"),
+    [
+        ('echo "$1" > "$OPENED"', ":9", True, ""),
+        ("echo \"xdg-open: no method available for opening '$1'\" >&2; exit 3", ":9", False, NO_BROWSER),
+        ('echo "$1" > "$OPENED"', "", False, NO_BROWSER),
+        ('echo "$1" > "$OPENED"; echo noise >&2; exec sleep 7', ":9", True, ""),
+    ],
+)
+def test_a_browser_is_opened_or_one_line_says_that_there_is_none(crawl, tmp_path, script, screen, opens, told):
+    """By an `xdg-open` of our own, first in the PATH; the link is printed whatever comes of it."""
+    (program := tmp_path / "xdg-open").write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{ENVIRONMENT['PATH']}", "OPENED": str(tmp_path / "opened")}
+    environment |= {"DISPLAY": screen, "WAYLAND_DISPLAY": "", "BROWSER": ""}
+    done = process("dashboard", "--open", "--data", crawl[1], **environment)
+    assert done.returncode == 0 and done.stderr == told
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/dashboard#\S{32}\n", done.stdout)
+    assert (tmp_path / "opened").exists() is opens
+    assert not opens or (tmp_path / "opened").read_text() == done.stdout
 
 
 @pytest.mark.parametrize(

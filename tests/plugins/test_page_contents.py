@@ -291,3 +291,24 @@ def test_another_package_of_brotlis_name_is_named_at_the_start(tmp_path):
     (tmp_path / "brotli.py").write_text("class Decompressor:\n    def decompress(self, block): ...\n")
     done = process("crawl", "http://127.0.0.1:9/", *LOOPBACK, "--data", tmp_path / "d", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3 and "pip uninstall brotlipy" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("table", ["texts", "warc"])
+def test_an_export_of_nothing_says_so(tmp_path, table):
+    """0: the crawl keeps them, and read no page; 2: it does not keep them. Nothing is written then."""
+    with serving({"/": page("Home", LONG)}) as site:
+        other = {"texts": "--warc", "warc": "--text"}[table]
+        for name, option, path in (("other", other, "/"), ("none", f"--{table.removesuffix('s')}", "/none")):
+            done = process("crawl", site.url + path, *LOOPBACK, option, "--data", tmp_path / name)
+            assert done.returncode == (4 if name == "none" else 0), done.stderr
+    where = {"texts": ["-o", tmp_path / "rows.jsonl"], "warc": []}[table]
+    for more in (where, *([["--to", tmp_path / "folder"]] if table == "texts" else [])):
+        done = xyro("export", table, *more, "--data", tmp_path / "other")
+        assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
+        assert "0 pages: this crawl kept no" in done.stderr and f"--{table.removesuffix('s')}" in done.stderr
+    assert not (tmp_path / "rows.jsonl").exists() and not (tmp_path / "folder").exists()
+    done = xyro("export", table, "--data", tmp_path / "none")
+    assert done.returncode == 0 and bool(done.stdout) is (table == "warc"), "WARC files have 404s, too"
+    assert done.stderr.startswith("0 pages: no page was read yet whose ") is (table == "texts")
+    done = xyro("export", {"texts": "warc", "warc": "texts"}[table], "--since", "now", "--data", tmp_path / "other")
+    assert (done.returncode, done.stderr) == (0, "0 pages: nothing that is kept is of that time and importance\n")
