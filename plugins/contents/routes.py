@@ -110,7 +110,7 @@ class _ContentsRoutes:
         return http_json.answer(await self._found(lambda view: view.stale(page)))
 
     async def weights(self, _: web.Request) -> web.Response:
-        if len(self._node.frontiers) != self._node.data.count:
+        if len(self._node.partitions_here) != self._node.data.count:
             raise InputError(
                 "this node has some partitions of its crawl alone; its importances are those of last reads"
             )
