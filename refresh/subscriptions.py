@@ -60,6 +60,8 @@ class NoticeTally(Struct):
     given_up: int = 0
     missed: int = 0
     """notices that were due before all their pages had been refreshed"""
+    in_time: int = 0
+    """those for which all had been; a notice counts in one of both, once, when it is first tried"""
     lateness: float = 0.0
     """as awaited_pages.py counts it: of crawls of before it counted that"""
 
@@ -135,7 +137,7 @@ class Subscriptions(Struct):
         if entry is None:
             return math.inf
         self.tally.notices += 1
-        self.tally.missed += missed and not entry.attempts
+        self._count_try(entry, missed)
         return self._next(number, entry, now)
 
     def failed(self, number: int, now: float, *, missed: bool = False) -> float:
@@ -145,7 +147,7 @@ class Subscriptions(Struct):
         if entry is None:
             return math.inf
         self.tally.failed += 1
-        self.tally.missed += missed and not entry.attempts
+        self._count_try(entry, missed)
         entry.attempts += 1
         again = now + min(BACK_OFF * 2.0 ** (entry.attempts - 1), MOST_BACK_OFF)
         if entry.attempts >= ATTEMPTS or again >= entry.due + entry.every - entry.lead:
@@ -153,6 +155,12 @@ class Subscriptions(Struct):
             return self._next(number, entry, now)
         self._push(number, entry, again)
         return again
+
+    def _count_try(self, entry: _Subscription, missed: bool) -> None:
+        """Count a notice in time or not, at its first try."""
+        if not entry.attempts:
+            self.tally.missed += missed
+            self.tally.in_time += not missed
 
     def _next(self, number: int, entry: _Subscription, now: float) -> float:
         """The next notice is due a whole number of periods after the last: those that passed meanwhile fall out."""

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import ast
 import configparser
+import contextlib
+import importlib.metadata
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import textwrap
 import threading
+import time
 import tomllib
+import urllib.request
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -409,3 +414,134 @@ def _no_python(venv: Path) -> None:
 
 def _in_part(venv: Path) -> None:
     (venv / "bin" / "pip").unlink()
+
+
+# The plain wheel, without extras
+
+
+def closure(requirements: list[Requirement]) -> set[str]:
+    """The names of what an install of these brings, as it lies in the environment of the tests."""
+    found: set[str] = set()
+    queue = [(each.name, tuple(each.extras)) for each in requirements]
+    while queue:
+        name, extras = queue.pop()
+        if canonicalize_name(name) in found:
+            continue
+        found.add(canonicalize_name(name))
+        for line in importlib.metadata.distribution(name).requires or ():
+            each = Requirement(line)
+            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+                queue.append((each.name, tuple(each.extras)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def plain(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Application:
+    """The wheel as `pip install xyro` has it: links to what its dependencies need, and to no package of an extra."""
+    home = tmp_path_factory.mktemp("plain")
+    venv.create(home, symlinks=True, with_pip=False)
+    paths = {"base": str(home), "platbase": str(home)}
+    site = Path(sysconfig.get_path("purelib", "venv", vars=paths))
+    for name in closure(DECLARED):
+        files = importlib.metadata.distribution(name).files or ()
+        for top in {file.parts[0] for file in files if file.parts[0] not in ("..", "__pycache__")}:
+            place = Path(str(importlib.metadata.distribution(name).locate_file(top)))
+            if not (site / top).exists():
+                (site / top).symlink_to(place)
+    pip = (sys.executable, "-m", "pip", "--python", home / "bin" / "python")
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel_file)
+    return Application(home, {})
+
+
+def refused(plain: Application, *words: str | Path, cwd: Path) -> str:
+    """The one line of a command that ends with 2."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("XYRO_", "PYTHON"))}
+    command = [str(plain.home / "bin" / words[0]), *map(str, words[1:])]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=60)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 2 and len(lines) == 1 and not done.stdout, (words, done)
+    return lines[0]
+
+
+def test_the_plain_wheel_keeps_contents_and_counts_for_prometheus(plain: Application, tmp_path: Path) -> None:
+    modules = [module_of(each) for each in OPTIONAL if each.name not in PROGRAMS]
+    script = f"import importlib.util; print([name for name in {modules} if importlib.util.find_spec(name)])"
+    assert plain.run("python", "-c", script, cwd=tmp_path).strip() == "[]", "nothing of an extra is there"
+    names = {line.split()[0] for line in plain.run("xyro", "lab", "--help", cwd=tmp_path).splitlines() if line}
+    assert {"web", "demo", "opic", "refresh", "speed"} <= names
+    words = "A sentence of the main text, which is long enough to be kept. " * 9
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text(f"<title>One</title><main><p>{words}</p></main>", encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (tmp_path / "s.toml").write_text(f'[keep]\ntext = true\nwarc = true\n[metrics]\nlisten = "127.0.0.1:{port}"\n')
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        seed = f"http://127.0.0.1:{server.server_port}/"
+        options = ("--only-net", "127.0.0.0/8", "--delay", "0", "--config", "s.toml", "--data", "d")
+        with subprocess.Popen([plain.home / "bin" / "xyro", "serve", seed, *options], cwd=tmp_path) as daemon:
+            try:
+                assert 'xyro_reads_total{purpose="discovery",result="ok"} 1.0' in scraped(port)
+            finally:
+                daemon.terminate()
+            assert daemon.wait(60) == 0
+        server.shutdown()
+    (row,) = map(json.loads, plain.run("xyro", "export", "texts", "--data", "d", cwd=tmp_path).splitlines())
+    assert row["url"] == seed and row["title"] == "One" and words.strip() in row["text"]
+    assert "A sentence" in plain.run("xyro", "page", "get", seed, "--as", "markdown", "--data", "d", cwd=tmp_path)
+    assert "<title>" in plain.run("xyro", "page", "get", seed, "--as", "html", "--data", "d", cwd=tmp_path)
+    files = [json.loads(line) for line in plain.run("xyro", "export", "warc", "--data", "d", cwd=tmp_path).splitlines()]
+    assert sum(file["records"] for file in files) == 1
+    made = "import xyro; print([page['url'] for page in xyro.open('d').pages()])"
+    assert seed in plain.run("python", "-c", made, cwd=tmp_path)
+    for form, option in (("csv", "pages.csv"), ("jsonl", "pages.jsonl.gz")):
+        plain.run("xyro", "export", "pages", "--data", "d", "-o", option, cwd=tmp_path)
+        assert (tmp_path / option).stat().st_size > 100, form
+    line = refused(plain, "xyro", "export", "pages", "--data", "d", "-o", "pages.parquet", cwd=tmp_path)
+    assert "xyro[parquet]" in line and not (tmp_path / "pages.parquet").exists()
+
+
+def scraped(port: int) -> str:
+    """The metrics, once a page has been read."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=9) as got:
+            if "xyro_reads_total{" in (text := got.read().decode()):
+                return str(text)
+        time.sleep(0.1)
+    raise AssertionError("no page was read")
+
+
+@pytest.mark.parametrize(
+    ("extra", "command", "settings"),
+    [
+        ("cluster", ("serve", "--join", "nats://127.0.0.1:1"), ""),
+        ("cluster", ("status", "--join", "nats://127.0.0.1:1"), ""),
+        ("cluster", ("cluster", "--join", "nats://127.0.0.1:1", "move", "0", "1"), ""),
+        ("cluster", ("hub",), ""),
+        (
+            "cluster",
+            ("crawl", "http://127.0.0.1:1/"),
+            '[[sinks]]\nname = "s"\nurl = "nats://127.0.0.1:1"\ntopic = "a"\n',
+        ),
+        (
+            "kafka",
+            ("crawl", "http://127.0.0.1:1/"),
+            '[[sinks]]\nname = "s"\nurl = "kafka://127.0.0.1:1"\ntopic = "a"\n',
+        ),
+        ("extractors", ("crawl", "http://127.0.0.1:1/"), '[keep]\ntext = true\nextractor = "trafilatura"\n'),
+        ("extractors", ("crawl", "http://127.0.0.1:1/"), '[keep]\ntext = true\nextractor = "resiliparse"\n'),
+        ("identity", ("identity", "--agent", "https://bot.example.org", "--contact", "a@example.org"), ""),
+        ("lab", ("lab", "web", "--tls"), ""),
+    ],
+)
+def test_what_needs_an_extra_names_it_in_one_line(
+    plain: Application, tmp_path: Path, extra: str, command: tuple[str, ...], settings: str
+) -> None:
+    more: tuple[str, ...] = ()
+    if settings:
+        (tmp_path / "s.toml").write_text(f"[changes]\nrecord = true\n{settings}")
+        more = ("--config", "s.toml", "--only-net", "127.0.0.0/8")
+    line = refused(plain, "xyro", *command, *more, cwd=tmp_path)
+    assert f"xyro[{extra}]" in line and "pip install" in line

@@ -194,6 +194,10 @@ class Pool:
         """`may_read` may have become true."""
         self._fill()
 
+    def slow_lookups(self, seconds: float) -> int:
+        """Count the names of the last so many seconds that took long to look up."""
+        return self._lookups.slow(self._clock.monotonic() - seconds)
+
     def hold(self, host: str) -> None:
         """Pause: start no further read of `host`; one that goes on is reported as usual."""
         self._queue.hold(host)
@@ -473,7 +477,8 @@ class Pool:
             return ""
         finally:
             if asks:
-                self._lookups.ended(self._clock.monotonic() - began)
+                now = self._clock.monotonic()
+                self._lookups.ended(now - began, now)
         return address if floor else ""
 
     def _refuse(self, host: str, order: FetchOrder, state: RobotsState, kind: str, ready_at: float) -> None:

@@ -3,6 +3,7 @@
     contents_writer.py   makes sure that what was kept is on disk before the commit group that tells of its read
     text_versions.py     versions of texts: once each, and which are dropped
     retention.py         what goes first where [keep] bytes bounds it
+    page_weights.py      importance of every page, packed for who reads the contents from the disk
     page_standing.py     importance, last read and belief of each page, beside its contents
     contents_view.py     gives them out: HTML, texts, versions, files
     routes.py            the same of a running process, over HTTP

@@ -101,6 +101,10 @@ class ClusterContents:
         self._require_all()
         raise InputError(f"{url}: no node keeps anything of it; it was not read since [keep] is on, or is no page")
 
+    def is_empty(self, _table: str) -> bool:
+        """Some of it is kept: nodes that keep nothing are left out."""
+        return False
+
     def versions(self, page: PageId) -> list[NodeVersion]:
         """The versions of all nodes, oldest first."""
         found = []

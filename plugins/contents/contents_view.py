@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import sqlite3
 import zlib
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from fastwarc.warc import WarcRecord
+from numpy.typing import NDArray
 
 from xyro.body import whole_body
 from xyro.contents_index import RecordRow, TextRow, open_index, records_of, texts_of, unpacked_text
@@ -26,8 +28,10 @@ from xyro.wire.ids import PageId, first_id, owner_of
 from xyro.wire.text import stamp
 from xyro.wire.uses import names_of
 
-ORDERS = {"url": "url", "importance": "importance DESC, url", "date": "time, url"}
+ORDERS = {"url": "url", "importance": "now DESC, url", "date": "time, url"}
 """what exported texts can be sorted by -> SQL"""
+NOW = "coalesce(weight, importance)"
+"""SQL: a page's importance of now where that was looked up, else that of its last read"""
 TEXT_BOUNDS = f"up to {LONG.size >> 20} MiB, {LONG.tags:,} tags, {MAX_DEPTH} levels"
 """of pages whose text is found"""
 
@@ -54,12 +58,24 @@ class ContentsView:
         """now: seconds since 1970; 0 where nobody asks how stale they are."""
         self._directory, self._now = directory, now
         self._index = open_index(directory)
+        self._index.execute("PRAGMA temp_store = MEMORY")
+        self._index.execute("CREATE TEMP TABLE weights (page INTEGER PRIMARY KEY, weight REAL NOT NULL)")
 
     def __enter__(self) -> ContentsView:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._index.close()
+
+    def weigh(self, parts: Iterable[tuple[int, NDArray[np.float32]]]) -> None:
+        """Take importances of now for those of each page's last read, in what `texts` and `warc` say and choose. parts:
+        (partition, importances of its pages, by their numbers there), a mean page of the crawl having 1."""
+        for partition, importances in parts:
+            first, after = first_id(partition), first_id(partition + 1)
+            found = self._rows("SELECT page FROM pages WHERE page >= ? AND page < ?", (first, after))
+            pages = (page for (page,) in found if page - first < len(importances))
+            rows = ((page, float(importances[page - first])) for page in pages)
+            self._index.executemany("INSERT OR REPLACE INTO weights VALUES (?, ?)", list(rows))
 
     def page(self, url: str) -> PageId:
         """The id of a page of which something is kept. `url`: canonical."""
@@ -164,6 +180,11 @@ class ContentsView:
             found.append(owner_of(PageId(row[0])))
         return found
 
+    def is_empty(self, table: str) -> bool:
+        """Tell whether nothing of a table is kept: texts, or answers in WARC files (warc)."""
+        query = f"SELECT 1 FROM {'texts' if table == 'texts' else 'records'} LIMIT 1"  # noqa: S608
+        return self._index.execute(query).fetchone() is None
+
     def times(self, partition: int) -> Iterator[tuple[int, float]]:
         """(id, seconds) of the latest text of each page of a partition."""
         return self._rows(
@@ -174,12 +195,13 @@ class ContentsView:
     def texts(self, by: str, since: float, least: float) -> Iterator[dict[str, Any]]:
         """The latest text of each page: of texts read first since then, of pages at least so important."""
         query = (
-            "SELECT pages.page, url, importance, rate, checked, number, time, title, language, published, modified, "  # noqa: S608
+            f"SELECT pages.page, url, {NOW} AS now, rate, checked, number, time, title, language, published, modified, "  # noqa: S608
             "refusals.uses, belief, reason, packed FROM pages JOIN texts ON texts.page = pages.page "
             "JOIN bodies USING (digest) LEFT JOIN refusals ON refusals.page = pages.page "
             "LEFT JOIN beliefs ON beliefs.page = pages.page LEFT JOIN gone ON gone.page = pages.page "
+            "LEFT JOIN weights ON weights.page = pages.page "
             "WHERE number = (SELECT max(number) FROM texts AS newer WHERE newer.page = pages.page) "
-            f"AND time >= ? AND importance >= ? ORDER BY {ORDERS[by]}"
+            f"AND time >= ? AND now >= ? ORDER BY {ORDERS[by]}"
         )
         for page, url, importance, rate, checked, number, time, *facts, refused, belief, gone, packed in self._rows(
             query, (since, least)
@@ -207,8 +229,9 @@ class ContentsView:
         """The WARC files that hold answers of such pages since then, with the numbers and bytes of these; where pages
         of any importance are asked for, those of metadata, too, in which are no answers."""
         query = (
-            "SELECT file, count(*), sum(length), min(time), max(time), max(importance) "
-            "FROM records JOIN pages USING (page) WHERE time >= ? AND importance >= ? GROUP BY file"
+            f"SELECT file, count(*), sum(length), min(time), max(time), max({NOW}) "  # noqa: S608
+            "FROM records JOIN pages USING (page) LEFT JOIN weights USING (page) "
+            f"WHERE time >= ? AND {NOW} >= ? GROUP BY file"
         )
         found = list(self._rows(query, (since, least)))
         answers = {file for (file,) in self._rows("SELECT DISTINCT file FROM records", ())}

@@ -12,6 +12,7 @@ GET  /contents/answers?page=           JSON: {"all": [seconds], "bodies": [secon
 GET  /contents/html?page=&time=        the body of the answer that was read then (seconds)
 GET  /contents/latest?page=            JSON: [row of the index, packed text in base64], or null
 GET  /contents/times?partition=        JSON lines: [page id, seconds], the latest text of each of its pages
+GET  /contents/weights                 importance of every page (page_weights.py); not of a node of a cluster
 GET  /contents/texts?by=&since=&least=   /contents/warc?by=&since=&least=    JSON lines
 """
 
@@ -30,6 +31,7 @@ from aiohttp import web
 
 from xyro.contents_index import FOLDER
 from xyro.plugins.contents.contents_view import ORDERS, ContentsView
+from xyro.plugins.contents.page_weights import packed_weights
 from xyro.service.node import http_json
 from xyro.service.node.long_views import stream_parts
 from xyro.wire.errors import InputError
@@ -37,7 +39,6 @@ from xyro.wire.ids import PageId
 
 if TYPE_CHECKING:
     from xyro.service.node.node import Node
-    from xyro.wire.clock import Clock
 
 T = TypeVar("T")
 AT_ONCE = 32
@@ -46,20 +47,20 @@ AT_ONCE = 32
 
 def contents_routes(node: Node) -> list[web.RouteDef]:
     keep = node.settings.keep
-    api = _ContentsRoutes(Path(keep.directory) if keep.directory else node.data.path / FOLDER, node.clock)
+    api = _ContentsRoutes(Path(keep.directory) if keep.directory else node.data.path / FOLDER, node)
     return [web.get("/contents/{question}", api.answer)]
 
 
 class _ContentsRoutes:
-    def __init__(self, directory: Path, clock: Clock) -> None:
-        self._directory, self._clock = directory, clock
+    def __init__(self, directory: Path, node: Node) -> None:
+        self._directory, self._clock, self._node = directory, node.clock, node
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer the question that the path names. InputError: there is none of this name."""
         answers: dict[str, Callable[[web.Request], Awaitable[web.StreamResponse]]] = {
             "partitions": self.partitions, "page": self.page, "versions": self.versions, "text": self.text,
             "answers": self.answers, "html": self.html, "latest": self.latest, "times": self.times,
-            "texts": self.texts, "warc": self.warc, "stale": self.stale,
+            "texts": self.texts, "warc": self.warc, "stale": self.stale, "weights": self.weights,
         }  # fmt: skip
         if (question := request.match_info["question"]) not in answers:
             raise InputError(f"contents: one of {', '.join(answers)}")
@@ -107,6 +108,15 @@ class _ContentsRoutes:
     async def stale(self, request: web.Request) -> web.Response:
         page = PageId(_whole(request.query, "page"))
         return http_json.answer(await self._found(lambda view: view.stale(page)))
+
+    async def weights(self, _: web.Request) -> web.Response:
+        if len(self._node.partitions_here) != self._node.data.count:
+            raise InputError(
+                "this node has some partitions of its crawl alone; its importances are those of last reads"
+            )
+        with await self._node.views() as views:
+            packed = await asyncio.to_thread(packed_weights, views)
+        return web.Response(body=packed, headers={**http_json.HEADERS, "Content-Type": "application/octet-stream"})
 
     async def text(self, request: web.Request) -> web.Response:
         page, number = PageId(_whole(request.query, "page")), _whole(request.query, "version")

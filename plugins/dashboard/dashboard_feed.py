@@ -1,4 +1,4 @@
-"""The events of the dashboard: the status of the crawl every few seconds, made once for all pages that are open."""
+"""The events of the dashboard: which crawl it is, at once; then its status, made once for all pages."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ MOST_READERS = 16
 
 
 class DashboardFeed:
-    """`stream` to each browser until `close`. look: makes the fields of an event."""
+    """`stream` to each browser until `close`. look: makes the fields of an event; crawl: fields of the first one."""
 
-    def __init__(self, look: Callable[[], Awaitable[dict[str, Any]]]) -> None:
+    def __init__(self, look: Callable[[], Awaitable[dict[str, Any]]], crawl: dict[str, Any]) -> None:
         self._look = look
+        self._first = b"event: crawl\ndata: " + json.dumps(crawl).encode() + b"\n\n"
         self._clock = SystemClock()
         self._event = b""
         self._made_at = -1e9
@@ -58,6 +59,8 @@ class DashboardFeed:
 
     async def _write(self, response: web.StreamResponse) -> None:
         try:
+            async with asyncio.timeout(STALLED):
+                await response.write(self._first)
             while True:
                 async with asyncio.timeout(STALLED):
                     await response.write(await self._current())

@@ -3,7 +3,8 @@
 GET  /dashboard                      the page, without any data: for everybody who can reach the interface
 POST /dashboard/link                 -> {"path"}: a link that opens one session, once, within ten minutes
 POST /dashboard/session  {"key"}     -> {"session"}: what the page shows as `Authorization: Session ...` from then on
-GET  /dashboard/events               server-sent events: status, health, speed over ten minutes, the last reads
+GET  /dashboard/events               server-sent events: the crawl's directory and machine, at once; then
+                                     status, health, speed over ten minutes, the last reads
 GET  /dashboard/hosts?by=&find=      the first hosts by importance, backlog, failures, cost, or a part of their name
 GET  /dashboard/texts?url=&from=&to= versions of its kept text, and what changed between two
 """
@@ -19,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from heapq import nlargest
 from importlib.resources import files
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -65,7 +67,7 @@ class DashboardRoutes:
         self._look = look
         self._texts_of = texts
         self.sessions = DashboardSessions()
-        self._feed = DashboardFeed(self._event)
+        self._feed = DashboardFeed(self._event, {"data": str(node.data.path.resolve()), "machine": gethostname()})
         self._reports: deque[PageReport] = deque(maxlen=LAST_READS)
         node.fetch_loop.answered.append(lambda report, _: self._reports.append(report))
         self._page = files("xyro.plugins.dashboard").joinpath("dashboard.html").read_text(encoding="utf-8")

@@ -126,10 +126,10 @@ def _work(status: Mapping[str, Any], in_flight: int) -> Iterator[Metric]:
     yield orders
     promises = CounterMetricFamily("xyro_promises", "Deadlines of published and subscribed pages.",
                                    labels=("kind", "result"))  # fmt: skip
-    for kind, field in (("publication", "published"), ("subscription", "subscribed")):
-        for result in ("in_time", "late"):
-            if result in status.get(field, {}):
-                promises.add_metric((kind, result), status[field][result])
+    for kind, field, late in (("publication", "published", "late"), ("subscription", "subscribed", "missed")):
+        if field in status:
+            promises.add_metric((kind, "in_time"), status[field]["in_time"])
+            promises.add_metric((kind, "late"), status[field][late])
     yield promises
     behind = GaugeMetricFamily("xyro_sink_behind_changes", "Changes that a sink was not given yet.", labels=("sink",))
     for name, sink in status.get("sinks", {}).items():
@@ -180,16 +180,21 @@ def _freshness(status: Mapping[str, Any]) -> Iterator[Metric]:
 
 
 def _cash(figures: Figures, numbers: Sequence[int], known: int) -> Iterator[Metric]:
-    """Cash by place; pages, virtual and flight together are what was minted."""
+    """Cash by place; pages, virtual and flight together are what was minted, in all processes of a crawl.
+
+    Flight is what was sent to other partitions and not applied there. What those of other nodes have applied is not
+    known here: until they say so, it counts as in flight.
+    """
     if not figures:
         return
     cash = GaugeMetricFamily("xyro_cash_units", "Cash, 65,536 units a known page.", labels=("where",))
+    applied = {number: part["applied"] for number, part in zip(numbers, figures, strict=True)}
     flight = sum(
         units
         for number, part in zip(numbers, figures, strict=True)
         for target, waiting in part["sent"].items()
         for seq, units in waiting
-        if seq > figures[numbers.index(target)]["applied"].get(number, 0)
+        if seq > applied.get(target, {}).get(number, 0)
     )
     places = {"pages": sum(part["cash"] for part in figures), "virtual": sum(part["virtual"] for part in figures)}
     for place, units in {**places, "flight": flight, "minted": UNIT * known}.items():

@@ -91,7 +91,9 @@ class ReadCounts:
             "refreshed": frontier.freshness.expected.importance if frontier.scheduler.schedule.refreshing else 0.0,
             "cash": int(cash[frontier.columns["state"][:n] != State.FOREIGN].sum()),
             "virtual": int(frontier.ledger.virtual.balance),
-            "sent": {target: [list(each) for each in waiting] for target, waiting in outbox.unacknowledged.items()},
+            "sent": {
+                target: [(seq, units) for seq, units, _ in waiting] for target, waiting in outbox.unacknowledged.items()
+            },
             "applied": dict(outbox.applied),
         }
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 
-from xyro.service.cli.options import directory_of, with_data
+from xyro.service.cli.options import directory_of, tell, with_data
 from xyro.service.cli.running_crawl import daemon, with_wait
 from xyro.wire.errors import InputError
+
+OPENS_WITHIN = 5.0
+"""seconds in which a browser that cannot be opened is known not to be"""
 
 
 @click.command(short_help="Print a link to the crawl's page for the browser.")
@@ -38,12 +45,27 @@ def dashboard(data: Path | None, wait: float | None, launch: bool, listen: str, 
         where = host_and_port(*_parsed(address, "--at") if address else ("::1" if ":" in host else "127.0.0.1", port))
     link = f"http://{where}{remote.post('/dashboard/link', {})['path']}"
     click.echo(link)
-    if launch:
-        click.launch(link)
+    if launch and not _opened(link):
+        tell("no browser was found on this machine: open the link in one, once, within ten minutes", err=True)
     if listen:
         from xyro.service.cli.dashboard_relay import Relay, serve_until_interrupted
 
         serve_until_interrupted(Relay(remote.host, remote.port), host, port)
+
+
+def _opened(link: str) -> bool:
+    """Open a link in this machine's browser. False: there is none, or no screen for it; what was tried says nothing."""
+    screen = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
+    opener = shutil.which("open" if sys.platform == "darwin" else "xdg-open")
+    if not screen or opener is None:
+        return False
+    quiet = subprocess.DEVNULL
+    started = subprocess.Popen([opener, link], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)  # noqa: S603
+    try:
+        return started.wait(OPENS_WITHIN) == 0
+    except subprocess.TimeoutExpired:  # it is the browser itself, which goes on
+        started.returncode = 0
+        return True
 
 
 def _parsed(text: str, name: str) -> tuple[str, int]:

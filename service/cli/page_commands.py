@@ -13,9 +13,13 @@ import click
 from xyro.service.cli.crawl_place import CrawlPlace, with_place
 from xyro.service.cli.options import as_json_too, tell, terminal_width
 from xyro.service.cli.partial_rows import tell_missing
+from xyro.wire.errors import InputError, XyroError
 from xyro.wire.text import printable
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from xyro.plugins.contents.cluster_contents import ClusterContents
     from xyro.plugins.contents.contents_view import ContentsView
     from xyro.wire.ids import PageId
@@ -54,6 +58,50 @@ def contents_of(place: CrawlPlace, partial: bool = False) -> ContentsView | Clus
     return ContentsView(Path(keep.directory) if keep.directory else directory / FOLDER, SystemClock().time())
 
 
+def tell_nothing(place: CrawlPlace, view: ContentsView | ClusterContents, table: str) -> bool:
+    """Say so where a crawl has none of what is to be exported, texts or warc. InputError: it does not keep that."""
+    if not view.is_empty(table):
+        return False
+    from xyro.configs.load import load
+    from xyro.service.node import crawl_file
+
+    name, option = ("texts", "--text") if table == "texts" else ("WARC files", "--warc")
+    keep = load(crawl_file.paths(place.directory), {}, {}).keep
+    if not (keep.text if table == "texts" else keep.warc):
+        raise InputError(f"{place.directory}: 0 pages: this crawl kept no {name}; one with {option} ([keep]) does")
+    tell(
+        f"0 pages: no page was read yet whose {name} this crawl could keep; `xyro log --errors` has failures", err=True
+    )
+    return True
+
+
+def export_contents(
+    place: CrawlPlace, table: str, by: str, since: float, least: float, form: str, out: Path | None
+) -> None:
+    """Write the latest text of each page (texts), or what is in each WARC file (warc). since: seconds since 1970."""
+    from xyro.plugins.contents.cluster_contents import ClusterContents
+    from xyro.service.views.export import write_rows
+
+    with contents_of(place) as view:
+        is_empty = tell_nothing(place, view, table)
+        if not isinstance(view, ClusterContents):
+            view.weigh(_importances(place))
+        count = write_rows(table, (view.texts if table == "texts" else view.warc)(by, since, least), form, out)
+        if not count and not is_empty:
+            tell("0 pages: nothing that is kept is of that time and importance", err=True)
+
+
+def _importances(place: CrawlPlace) -> list[tuple[int, NDArray[np.float32]]]:
+    """The importances of now; none where they cannot be had, as on a node of a cluster, which is told."""
+    from xyro.service.cli.stopped_crawl import importances
+
+    try:
+        return importances(place)
+    except XyroError as error:
+        tell(f"importances are those of the pages' last reads: {error}", err=True)
+        return []
+
+
 def export_folder(
     place: CrawlPlace,
     rows: Iterable[dict[str, Any]],
@@ -68,6 +116,7 @@ def export_folder(
     from xyro.plugins.contents.text_folder import LIST, TextFolder
 
     with contents_of(place) as view:
+        tell_nothing(place, view, "texts")
         done = TextFolder(folder, form).sync(view, rows, since, least, delete)
     for entry in done.gone[:MOST_GONE]:
         tell(f"gone ({entry['gone']}): {printable(entry['url'], WIDE)}")
@@ -78,7 +127,6 @@ def export_folder(
 
 
 def _page(view: ContentsView | ClusterContents, url: str) -> PageId:
-    from xyro.wire.errors import InputError
     from xyro.wire.urls import canonical
 
     try:
@@ -162,7 +210,6 @@ def versions(url: str, place: CrawlPlace, as_json: bool) -> None:
 @as_json_too
 def diff(url: str, place: CrawlPlace, old: int | None, new: int | None, as_json: bool) -> None:
     """Show the words of a page's text that changed between two versions: [-removed-] {+added+}."""
-    from xyro.wire.errors import InputError
     from xyro.wire.word_diff import diff_line, word_diff
 
     with contents_of(place, partial=True) as view:

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from xyro.service.cli.crawl_place import CrawlPlace
     from xyro.service.node.crawl_views import CrawlViews
     from xyro.service.views.views import Views
@@ -65,6 +68,17 @@ def exported(place: CrawlPlace, table: str) -> Iterator[Iterable[dict[str, Any]]
         return
     with stopped_views(place.directory) as views:
         yield _rows(views, table)
+
+
+def importances(place: CrawlPlace) -> list[tuple[int, NDArray[np.float32]]]:
+    """(partition, importances of its pages, by their numbers there; a mean page has 1), of the running process or the
+    stopped directory. InputError: it has not all partitions of its crawl."""
+    from xyro.plugins.contents.page_weights import packed_weights, unpacked_weights
+
+    if (remote := place.find()) is not None:
+        return unpacked_weights(remote.body("/contents/weights")[0])
+    with stopped_views(place.directory) as views:
+        return unpacked_weights(packed_weights(views))
 
 
 def _rows(views: Views, table: str) -> Iterator[dict[str, Any]]:

@@ -150,7 +150,7 @@ def why(url: str, place: CrawlPlace, as_json: bool) -> None:
     type=FiniteFloat(0),
     default=None,
     metavar="X",
-    help="texts, warc: pages of this importance or more when they were read [0].",
+    help="texts, warc: pages of this importance or more [0].",
 )
 @click.option(
     "--to",
@@ -180,8 +180,8 @@ def export(
     pages.
 
     histories: JSON lines only, for `xyro lab refresh --changes`; texts: the latest text of each page, plain and as
-    Markdown ([keep] text); warc: the WARC files ([keep] warc) and what is in them. The importance in texts and warc is
-    that of the page's last read.
+    Markdown ([keep] text); warc: the WARC files ([keep] warc) and what is in them. Importance is that of now; with
+    --join, in texts and warc, that of the page's last read.
 
     texts --to FOLDER: a Markdown file for each page, in folders as in its URL; FOLDER/_pages.jsonl lists them.
     """
@@ -210,11 +210,9 @@ def export(
         raise InputError(f"--format {form}: histories are lists, which only jsonl holds; leave it out")
     check(form, out)
     if table in CHOSEN_FROM:
-        from xyro.service.cli.page_commands import contents_of
+        from xyro.service.cli.page_commands import export_contents
 
-        with contents_of(place) as view:
-            select = view.texts if table == "texts" else view.warc
-            write_rows(table, select(by or "url", start, min_importance or 0.0), form, out)
+        export_contents(place, table, by or "url", start, min_importance or 0.0, form, out)
         return
     with exported(place, table) as rows:
         write_rows(table, rows, form, out)

@@ -62,6 +62,7 @@ def _work(node: Node) -> dict[str, Any]:
         "disk_free": disk_free(node.data.path),
         "clock_step": round(node.recent.clock_step, 1),
         "readers_lost": node.fetch_loop.reader.lost(TEN_MINUTES),
+        "slow_lookups": node.pool.slow_lookups(TEN_MINUTES),
         "proxies": node.services.failed_proxies,
     }
 

@@ -151,6 +151,9 @@ def _of_this_machine(status: Status) -> Iterator[tuple[str, str]]:
         times = f"{counted(ended, 'time')}, " if ended else ""
         yield "reader", f"Reader processes ended: {times}{counted(lost, 'read')} lost in ten minutes; the log says why."
 
+    if (slow := work.get("slow_lookups")) and not any(recent.get(name) for name in _ERRORS["name-server"][0]):
+        took = f"{counted(slow, 'look-up')} of the last ten minutes took 2 s or more"
+        yield "name-server", f"Name servers are slow: {took}; see [fetch] name_servers."
     for proxy, row in work.get("proxies", {}).items():
         pages = f"{counted(row['failures'], 'read')} failed; once it answers, they follow within five minutes"
         yield "proxy", f"The proxy {proxy} fails ({row['error']}): {pages}."

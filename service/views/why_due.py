@@ -19,6 +19,8 @@ from xyro.wire.urls import authority
 
 ROUNDED = 2.0
 """seconds by which the wait between two stored dates may be off: they are whole seconds, a read ends within one"""
+UNKNOWN = 30.0
+"""times by which the ends of a rate's interval differ at least where it is said not to be known yet"""
 
 
 def rate_sentence(row: RefreshRow) -> str:
@@ -26,9 +28,22 @@ def rate_sentence(row: RefreshRow) -> str:
     seen = "once" if row.changes == 1 else f"{row.changes:,} times"
     reads = "once" if row.reads == 1 else f"{row.reads:,} times"
     low, high = (float(quantile(row.belief.shares(), share)) for share in (0.05, 0.95))
-    sure = f"90 % interval: {figure(low, 2)} to {figure(high, 2)}"
     read_by = f" Its reads are planned for {figure(row.capped)} changes a day (rate_cap)." if row.capped else ""
-    return f"It was read {reads} and changed {seen}: about {figure(row.rate)} changes a day ({sure}).{read_by}"
+    if high > UNKNOWN * low:
+        ends = f"between {_often(low)} and {_often(high)} (90 % interval)"
+        rate = (
+            f". How often it changes is hardly known yet: {ends}. Until reads tell more, {_often(row.rate)} is assumed."
+        )
+    else:
+        rate = f": about {figure(row.rate)} changes a day (90 % interval: {figure(low, 2)} to {figure(high, 2)})."
+    return f"It was read {reads} and changed {seen}{rate}{read_by}"
+
+
+def _often(rate: float) -> str:
+    """Changes a day in words."""
+    if rate >= 1.5:
+        return f"{figure(rate, 2)} times a day"
+    return "once a day" if rate > 1 / 1.5 else f"once in {figure(1.0 / max(rate, 1e-9), 2)} days"
 
 
 def stale_sentences(row: RefreshRow, now: float) -> Iterator[str]:

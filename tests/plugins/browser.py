@@ -30,7 +30,7 @@ class Browser:
     def __init__(self, socket):
         self._socket = socket
         self._waiting, self._number = {}, 0
-        self.console, self.dialogs, self.asked = [], [], []
+        self.console, self.dialogs, self.asked, self._paused = [], [], [], asyncio.Queue()
 
     async def listen(self):
         async for message in self._socket:
@@ -51,6 +51,8 @@ class Browser:
             self.dialogs.append(params["message"])
         elif method == "Network.requestWillBeSent":
             self.asked.append(params["request"]["url"])
+        elif method == "Fetch.requestPaused":
+            self._paused.put_nowait(params["requestId"])
 
     async def call(self, method, **params):
         self._number += 1
@@ -79,6 +81,14 @@ class Browser:
     async def open(self, address):
         await self.call("Page.navigate", url=address)
         await self.until("document.readyState == 'complete'")
+
+    async def hold_back(self, pattern):
+        """The next request of an address like `pattern` is sent with `let_go`."""
+        await self.call("Fetch.enable", patterns=[{"urlPattern": pattern}])
+
+    async def let_go(self):
+        await self.call("Fetch.continueRequest", requestId=await self._paused.get())
+        await self.call("Fetch.disable")
 
     async def press(self, key, times=1):
         for _ in range(times):

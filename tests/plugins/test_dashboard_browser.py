@@ -5,12 +5,14 @@ import json
 import os
 import re
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 
 from tests.plugins.browser import CHROMIUM, browser
 from tests.plugins.hostile_titles import PAGES, PAYLOADS, HostileTitles
 from tests.service.face import said, started, until, xyro
+from xyro.wire.urls import canonical
 
 NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is here: Debian's package `chromium` has it")
 SETTINGS = '[keep]\ntext = true\n[refresh]\nbandwidth = "50/s"\nmin_interval = "1s"\nleast_chance = 0.0\n'
@@ -26,10 +28,35 @@ HARMLESS = """(() => ({
 }))()"""
 
 
-async def walk(tab, link, pictures):
+HARM_NONE = {"pwned": True, "planted": 0, "handlers": 0, "turned": False}
+CUT = """(() => {
+  const wide = document.documentElement.clientWidth, seen = document.querySelector("main > section:not([hidden])");
+  const inside = (each) => { const box = each.getBoundingClientRect(); return box.left >= 0 && box.right <= wide; };
+  return [...seen.querySelectorAll(".card, .tile, h2, p, li, svg, input, select, button.small, th, td")]
+    .filter((each) => each.getClientRects().length && getComputedStyle(each).position !== "absolute" && !inside(each))
+    .filter((each) => !each.closest("thead") || getComputedStyle(each.closest("thead")).position !== "absolute")
+    .map((each) => each.tagName + " " + each.textContent.slice(0, 40));
+})()"""
+WIDTHS = (375, 768, 1000, 1280)
+EXPLAINED = """(async (url, shown) => {
+  const texts = () => [...document.querySelectorAll("#about > .card:nth-child(2) p")].map((each) => each.textContent);
+  document.querySelector("#wanted").value = url;
+  document.querySelector("#wanted").form.requestSubmit();
+  for (let tries = 0; tries < 1000 && texts().at(-1) !== shown; tries += 1)
+    await new Promise((done) => setTimeout(done, 5));
+  return texts();
+})"""
+WAITED = """
+window.WAITED = [];
+new MutationObserver((records) => WAITED.push(...records.flatMap((record) => [...record.addedNodes])
+  .map((node) => node.textContent))).observe(document.querySelector("#now .wait"), { childList: true });
+"""
+
+
+async def walk(tab, data, link, pictures):
     """Every view, by keys alone."""
     await tab.size(375)
-    await tab.open(link)
+    await first_picture(tab, data, link, pictures)
     await tab.until(
         "document.querySelector('#limit') && document.querySelector('#link').textContent.startsWith('live')"
     )
@@ -50,16 +77,99 @@ async def walk(tab, link, pictures):
         if view == "page":
             await explain(tab)
         await tab.picture(pictures / f"{view}.png")
-        assert await tab.value(HARMLESS) == {
-            "pwned": True,
-            "planted": 0,
-            "handlers": 0,
-            "wide": 375,
-            "turned": False,
-        }, view
+        assert await tab.value(HARMLESS) == HARM_NONE | {"wide": 375}, view
         await tab.value(f"document.querySelector('#tab-{view}').focus()")
     await tab.press("Home")
     await tab.until("document.activeElement.id === 'tab-now'")
+
+
+async def first_picture(tab, data, link, pictures):
+    """Before any figure has come, the page says what it waits for, then for which crawl."""
+    await tab.hold_back("*/dashboard/events")
+    await tab.open(link)
+    await tab.until("document.querySelector('#tab-now').ariaSelected === 'true' && state.session")
+    await tab.picture(pictures / "first.png")
+    said = await tab.value("document.querySelector('#now').innerText")
+    assert said.startswith("What limits the speed now\n\nWaiting for the first figures of this crawl."), said
+    assert said.count("–") == 6 and "pages known" in said
+    assert await tab.value("document.querySelector('#link').textContent") == "connecting"
+    await tab.value(WAITED)
+    await tab.let_go()
+    await tab.until("document.querySelector('#limit')")
+    where = f"{data.resolve()} on {gethostname()}"
+    assert await tab.value("WAITED") == [f"Waiting for the first figures of the crawl in {where}."]
+    assert await tab.value("document.querySelector('#crawl').textContent") == where
+    assert await tab.value("document.title") == f"Xyro: {data.name}"
+
+
+def plain(text):
+    """The page's own: what turns a line around, and controls, are shown escaped."""
+    turning = "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    return re.sub(turning, lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+async def every_page(tab, site):
+    """All 200 hostile URLs and titles are shown, each as the text that it is."""
+    await tab.press("4")
+    await tab.until("!document.querySelector('#page').hidden && document.querySelector('#wanted')")
+    for number in range(PAGES):
+        url = canonical(site.address(number))
+        shown = await tab.value(f"({EXPLAINED})({json.dumps(url)}, {json.dumps(plain(url))})")
+        assert len(shown) == 2 and shown[1] == plain(url), (url, shown)
+        title = " ".join(plain(f"{PAYLOADS[number % len(PAYLOADS)]} {number}").split())
+        assert " ".join(shown[0].split())[:60] == title[:60] and (
+            len(title) > 150 or shown[0].endswith(f" {number}")
+        ), (
+            title,
+            shown,
+        )
+        assert await tab.value(HARMLESS) == HARM_NONE | {"wide": 1280}, url
+    await tab.value("document.querySelector('#about button').click()")
+    for order in ("stale", "rising", "cash", "importance"):
+        await tab.until("document.querySelectorAll('#about tbody tr').length === 30")
+        await tab.value(
+            "((by, order) => { by.value = order; by.dispatchEvent(new Event('change')); })"
+            f"(document.querySelector('#top-by'), '{order}')"
+        )
+        await tab.until(f"document.querySelector('#top-by').value === '{order}'")
+        assert await tab.value(HARMLESS) == HARM_NONE | {"wide": 1280}, order
+
+
+async def widths(tab, pictures):
+    """Nothing of any view is cut, or wider than the window; the tables of URLs may scroll in their own boxes."""
+    for width in WIDTHS:
+        await tab.size(width, 900)
+        for key, view in enumerate(VIEWS, 1):
+            await tab.press(str(key))
+            await tab.until(f"document.querySelector('#{view}').textContent.length > 40")
+            if view == "hosts":
+                await tab.until("document.querySelectorAll('#rows tbody tr').length >= 10")
+            await tab.until("document.documentElement.scrollWidth === innerWidth")
+            assert await tab.value(CUT) == [], (view, width)
+            await tab.picture(pictures / f"{view}-{width}.png")
+
+
+async def hosts_by_keys(tab, data, site):
+    """What the buttons do to a host is what happens in the crawl: no read while it is paused or blocked."""
+    await tab.press("3")
+    await tab.until("!document.querySelector('#hosts').hidden && document.querySelector('#rows tbody tr')")
+    name = f"127.9.0.4:{site.port}"
+    steps = (("pause", "paused"), ("resume", None), ("block", "blocked"), ("resume", None), ("block", "blocked"))
+    for action, held in steps:
+        await tab.value("document.querySelector('#find').focus()")
+        await reach(tab, f"here.ariaLabel === '{action} {name}' && !here.disabled")
+        await tab.press("Enter")
+        word = {"pause": "paused", "resume": "resumed", "block": "blocked"}[action]
+        await tab.until(f"document.querySelector('#done').textContent === '{name}: {word}'")
+        rows = await asyncio.to_thread(said, "hosts", "-n", "100", "--data", data)
+        assert {row["host"]: row["held"] for row in rows}[name] == held, (action, rows)
+        await asyncio.sleep(0.5)  # what was being read is answered
+        before, others = site.reads_of_host[name], site.reads
+        if held:
+            await asyncio.to_thread(until, lambda others=others: site.reads > others + 60)
+            assert site.reads_of_host[name] == before, action
+        else:
+            await asyncio.to_thread(until, lambda before=before: site.reads_of_host[name] > before)
 
 
 async def reach(tab, condition):
@@ -124,7 +234,10 @@ def test_hostile_titles_and_urls_stay_text_in_every_view(tmp_path):
 
     async def visit(link):
         async with browser() as tab:
-            await walk(tab, link, pictures)
+            await walk(tab, data, link, pictures)
+            await widths(tab, pictures)
+            await every_page(tab, site)
+            await hosts_by_keys(tab, data, site)
             await tab.size(1200, 900, dark=True)
             for key, view in enumerate(VIEWS, 1):
                 await tab.press(str(key))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.face import LOOPBACK, process, said, xyro
+from tests.service.face import LOOPBACK, process, said, started, until, xyro
 
 LONG = "A sentence that is long enough to be the content of a page, with commas, and an end. " * 8
 KEEP = {"XYRO_KEEP__WARC": "true", "XYRO_KEEP__TEXT": "true"}
@@ -291,3 +291,63 @@ def test_another_package_of_brotlis_name_is_named_at_the_start(tmp_path):
     (tmp_path / "brotli.py").write_text("class Decompressor:\n    def decompress(self, block): ...\n")
     done = process("crawl", "http://127.0.0.1:9/", *LOOPBACK, "--data", tmp_path / "d", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3 and "pip uninstall brotlipy" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("table", ["texts", "warc"])
+def test_an_export_of_nothing_says_so(tmp_path, table):
+    """0: the crawl keeps them, and read no page; 2: it does not keep them. Nothing is written then."""
+    with serving({"/": page("Home", LONG)}) as site:
+        other = {"texts": "--warc", "warc": "--text"}[table]
+        for name, option, path in (("other", other, "/"), ("none", f"--{table.removesuffix('s')}", "/none")):
+            done = process("crawl", site.url + path, *LOOPBACK, option, "--data", tmp_path / name)
+            assert done.returncode == (4 if name == "none" else 0), done.stderr
+    where = {"texts": ["-o", tmp_path / "rows.jsonl"], "warc": []}[table]
+    for more in (where, *([["--to", tmp_path / "folder"]] if table == "texts" else [])):
+        done = xyro("export", table, *more, "--data", tmp_path / "other")
+        assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
+        assert "0 pages: this crawl kept no" in done.stderr and f"--{table.removesuffix('s')}" in done.stderr
+    assert not (tmp_path / "rows.jsonl").exists() and not (tmp_path / "folder").exists()
+    done = xyro("export", table, "--data", tmp_path / "none")
+    assert done.returncode == 0 and bool(done.stdout) is (table == "warc"), "WARC files have 404s, too"
+    assert done.stderr.startswith("0 pages: no page was read yet whose ") is (table == "texts")
+    done = xyro("export", {"texts": "warc", "warc": "texts"}[table], "--since", "now", "--data", tmp_path / "other")
+    assert (done.returncode, done.stderr) == (0, "0 pages: nothing that is kept is of that time and importance\n")
+
+
+def test_the_importance_of_texts_is_that_of_now(tmp_path):
+    """`/hub` is read early, when one page links to it; then 30 pages do."""
+
+    def written(title, links):
+        return f"<title>{title}</title><main><h1>{title}</h1><p>{LONG}</p>{links}</main>"
+
+    data, pages = tmp_path / "data", {"/": written("Home", "<a href=/hub>hub</a>")}
+    pages["/hub"] = written("Hub", "".join(f"<a href=/p{number}>p</a>" for number in range(30)))
+    pages |= {f"/p{number}": written(f"Page {number}", "<a href=/hub>hub</a>") for number in range(30)}
+
+    def exported(*words):
+        done = xyro("export", *words, "--data", data)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def check(close):
+        """close: by which share importances may differ between two exports of a crawl that goes on."""
+        now = {row["url"]: row["importance"] for row in exported("pages")}
+        texts = exported("texts", "--by", "importance")
+        assert len(texts) == 32 and {row["url"] for row in texts} <= now.keys()
+        for row in texts:
+            assert row["importance"] == pytest.approx(now[row["url"]], rel=close, abs=1e-5)
+        order = [row["importance"] for row in texts]
+        assert order == sorted(order, reverse=True) and texts[0]["url"] == f"{site.url}/hub"
+        least = 0.7 * order[0]
+        assert [row["url"] for row in exported("texts", "--min-importance", str(least))] == [f"{site.url}/hub"]
+        assert max(row["importance"] for row in exported("warc")) == pytest.approx(order[0], rel=close)
+        with closing(sqlite3.connect(data / "contents" / "index.sqlite")) as index:
+            stored = dict(index.execute("SELECT url, importance FROM pages"))
+        assert stored[f"{site.url}/hub"] < order[0] / 2, "that of its read, which it said until now"
+
+    with serving(pages) as site:
+        with started("serve", f"{site.url}/", *LOOPBACK, "--text", "--warc", "--partitions", "2", data=data):
+            until(lambda: said("status", "--data", data)["states"]["read"] == 32)
+            until(lambda: not sum(said("status", "--data", data)["queue"].values()))
+            check(0.2)
+        check(1e-5)

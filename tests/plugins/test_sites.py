@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.broker import running_brokers
-from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, started, until, xyro
+from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows, started, until, xyro
 from xyro.configs.load import load
 from xyro.lab.crawls.jumping import Jumping
 from xyro.lab.web.server import WebServer
@@ -169,6 +169,44 @@ def test_which_table_holds_is_told_and_the_first_that_fits_does(tmp_path, hosts)
     gaps = {server.host: [b[3] - a[3] for a, b in itertools.pairwise(server.seen)] for server in hosts}
     assert min(gaps[other.host]) >= 0.39
     assert min(gaps[wiki.host]) < 0.2
+
+
+WORDS = " ".join(f"The harbour of town number {number} was built by people of the coast." for number in range(20))
+CHANGING = {
+    "/": "<a href=/around>a</a> <a href=/words>b</a> <a href=/targets>c</a>",
+    "/around": f"<nav><a href=/>read {{n}} times</a></nav><main><h1>Towns</h1><p>{WORDS}</p></main>",
+    "/words": f"<nav><a href=/>home</a></nav><main><h1>Towns</h1><p>{WORDS} Ships today: {{n}}.</p></main>",
+    "/targets": f"<nav><a href=/>home</a></nav><main><h1>Towns</h1><p>{WORDS} <a href=/t?{{n}}>more</a></p></main>",
+}
+"""what changes at each read: around the main text, in its words, where its link leads to"""
+SEEN = {"bytes": {"/around", "/words", "/targets"}, "text": {"/words"}, "links": {"/targets"}}
+"""what is a change, by the signature of [[sites]]"""
+
+
+def test_a_change_outside_of_what_the_signature_of_a_table_is_of_is_none(tmp_path):
+    """Three hosts with the same pages, other bytes at each read; one setting each, "bytes" without a table."""
+    servers = {kind: HostServer(f"127.0.0.{number}") for number, kind in enumerate(SEEN, 5)}
+    (settings := tmp_path / "s.toml").write_text(
+        '[refresh]\nbandwidth = "60/s"\nmin_interval = "1s"\n'
+        + "".join(f'[[sites]]\nhost = "{servers[kind].host}"\nsignature = "{kind}"\n' for kind in ("text", "links"))
+    )
+    seeds = [f"http://{server.host}/" for server in servers.values()]
+    for server in servers.values():
+        server.pages = CHANGING
+
+    def pages():
+        found = {row["url"]: row for row in rows("pages", tmp_path / "d")}
+        return {(kind, path): found.get(f"http://{server.host}{path}", {"reads": 0})
+                for kind, server in servers.items() for path in CHANGING}  # fmt: skip
+
+    with started("crawl", *seeds, *LOOPBACK, "--refresh", "--config", settings, data=tmp_path / "d", stderr=None):
+        until(lambda: min(row["reads"] for row in pages().values()) > 2)
+        found = pages()
+    changed = {kind: {path for path in CHANGING if found[kind, path]["changes"]} for kind in SEEN}
+    assert changed == SEEN
+    for server in servers.values():
+        server.shutdown()
+        server.server_close()
 
 
 REFUSED = [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 
+from tests.plugins.changing_site import ChangingSite
 from tests.service.cluster_rig import running_cluster
 from tests.service.face import xyro
+from tests.service.test_metrics import PLACES, get, values
 from xyro.service.cluster.bucket import set_epoch
 from xyro.wire.errors import MachineError
 
@@ -48,6 +51,41 @@ def test_a_partition_that_is_open_on_no_node_is_named_and_no_table_is_given_out_
         assert len(status["missing"]) == 1 and status["missing"][0].startswith("partitions 7 are closed: their nodes")
         done = xyro("export", "pages", "--join", cluster.broker.url)
         assert done.returncode == 3 and "partitions 7 are closed" in done.stderr, done
+
+
+def test_each_node_has_its_metrics_while_cash_is_under_way_and_all_of_them_what_was_minted(tmp_path):
+    """A node answered with an error while it had sent cash to the other one."""
+    with running_cluster(tmp_path, delay=0.0) as cluster, ChangingSite(6, 40, 1).serving() as site:
+        cluster.settings = {"XYRO_METRICS__SERVE": "true"}
+        for number in (1, 2):
+            cluster.start(number)
+        cluster.balanced(8, 8)
+        cluster.submit(site.entry)
+        flights = []
+
+        def read():
+            found = [cash_of_node(cluster.data(number)) for number in (1, 2)]
+            flights.append(sum(cash["flight"] for cash in found))
+            return site.reads >= 6 * 41 and not flights[-1]
+
+        cluster.until(read, "all is read")
+        cluster.complete(6 * 41)
+        assert max(flights) > 0, "it was never seen on its way"
+        cluster.until(lambda: missing_cash(cluster) == 0, "no unit is missing, nor one too many")
+
+
+def cash_of_node(data) -> dict[str, float]:
+    """Units by place, as the node's own metrics have them."""
+    run = json.loads((data / "run").read_text())
+    status, text, _ = get(run["port"], "/metrics", Authorization=f"Bearer {run['token']}")
+    assert status == 200, text
+    return {place: values(text).get(f'xyro_cash_units{{where="{place}"}}', 0.0) for place in PLACES}
+
+
+def missing_cash(cluster) -> float:
+    found = [cash_of_node(cluster.data(number)) for number in (1, 2)]
+    assert all(cash["pages"] > 0 for cash in found)
+    return sum(cash["minted"] - cash["pages"] - cash["virtual"] - cash["flight"] for cash in found)
 
 
 def move(cluster, done: threading.Event) -> None:

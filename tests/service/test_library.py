@@ -8,15 +8,17 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 import numpy as np
 import pytest
 
 import xyro
 from tests.plugins.changing_site import ChangingSite
-from tests.service.face import ENVIRONMENT, ROOT, started, until
+from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, started, until
 from tests.service.face import xyro as command
 from xyro.wire.errors import InputError
+from xyro.wire.urls import host_of, partition_of
 
 LOCAL = {"only_net": ["127.0.0.0/8"], "delay": 0, "scope": "any"}
 
@@ -87,6 +89,45 @@ async def test_who_leaves_the_loop_ends_the_crawl_in_order_and_another_goes_on(s
     with xyro.open(tmp_path / "d") as crawl:
         assert first <= {row["url"] for row in crawl.pages() if row["state"] == "read"}, "yielded or not"
     assert {line["url"] for line in xyro.open(tmp_path / "d").changes(where="change = 'new'")} == first | set(rest)
+
+
+def test_changes_go_on_behind_a_cursor_each_once_and_in_order(tmp_path):
+    """Taken a few at a time, each time by another opened crawl: while a process works there, killed in between, then
+    from the directory alone."""
+    data, taken = tmp_path / "d", []
+
+    def take(count):
+        with xyro.open(data) as crawl:
+            lines = crawl.changes(taken[-1]["cursor"] if taken else "")
+            taken.extend(islice(lines, count))
+
+    (settings := tmp_path / "s.toml").write_text("[changes]\nrecord = true\n")
+    options = (*LOOPBACK, "--refresh", "--partitions", "2", "--config", settings)
+    with ChangingSite(5, 2, 3).serving() as site:
+        for reads in (20, 10_000):
+            with started("crawl", site.entry, *options, data=data, stderr=None):
+                until(lambda enough=site.reads + reads: take(3) or site.reads > enough or site.complete)
+        assert len(taken) >= 6, "some came from a process that went on"
+        expected = site.expected()
+    whole = sum(map(len, expected.values()))
+    until(lambda: take(7) or len(taken) >= whole)
+    take(100)
+    pages, partitions = {}, {}
+    for line in taken:
+        pages.setdefault(line["url"], []).append((line["change"], line["signature_old"], line["signature"]))
+        partitions.setdefault(line["partition"], []).append((line["epoch"], line["number"]))
+    assert pages == expected and set(partitions) == {partition_of(host_of(url), 2) for url in expected}
+    for places in partitions.values():
+        assert places == sorted(set(places)) and len({epoch for epoch, _ in places}) == 1
+        assert [number for _, number in places] == [*range(places[0][1], places[0][1] + len(places))]
+    with xyro.open(data) as crawl:
+        assert [line["cursor"] for line in crawl.changes()] != [] and [*crawl.changes(taken[-1]["cursor"])] == []
+        assert len([*crawl.changes()]) == whole == len([*crawl.changes("2026-01-01")])
+        assert [*crawl.changes("2099-01-01")] == []
+        changed = [line["url"] for line in crawl.changes(where="change = 'changed'")]
+        assert len(changed) == whole - len(expected)
+        with pytest.raises(InputError, match="no cursor"):
+            next(iter(crawl.changes("no cursor")))
 
 
 async def test_a_loop_that_is_left_without_a_word_holds_up_the_next_crawl_no_longer_than_it_ends(site, tmp_path):

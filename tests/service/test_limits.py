@@ -44,6 +44,11 @@ def sink(**fields):
         ("clock", {"work": {**WELL["work"], "clock_step": -3600.0}}, "set back by 3,600 s"),
         ("reader", {"recent_errors": {"reader-lost": 2}}, "2 reads lost"),
         ("reader", {"work": {**WELL["work"], "readers_lost": 1}}, "ended: 1 time, 0 reads lost"),
+        (
+            "name-server",
+            {"work": {**WELL["work"], "slow_lookups": 3}},
+            "slow: 3 look-ups of the last ten minutes took 2 s",
+        ),
         ("sink", sink(failures=4, error="refused"), "Sink s takes nothing (refused): 4 failures in a row, 12 changes"),
         ("sink", sink(delivers_s=95.0), "Sink s has not answered a delivery for 95 s: 12 changes behind."),
         ("sink", sink(error="HTTP 400", dead=5), "Sink s refused changes (HTTP 400): 5 dead letters"),

@@ -10,9 +10,11 @@ from urllib.parse import urlencode
 
 import pytest
 import yaml
+from aiohttp import web
 
 from tests.plugins.changing_site import ChangingSite
-from tests.service.face import ROOT, started, until
+from tests.plugins.serving import serving
+from tests.service.face import LOOPBACK, ROOT, started, until
 from xyro.service.api.endpoints import listen
 
 PROMTOOL, PROMETHEUS = shutil.which("promtool"), shutil.which("prometheus")
@@ -21,8 +23,11 @@ NEEDS_PROMTOOL = pytest.mark.skipif(
 )
 NEEDS_PROMETHEUS = pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not there: Debian has a package of it")
 ALERTS, BOARD = ROOT / "configs" / "alerts.yml", ROOT / "configs" / "grafana.json"
+PLACES = ("pages", "virtual", "flight", "minted")
 PROMETHEUS_FILE = ROOT / "configs" / "prometheus.yml"
-RULES = [rule["expr"] for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+ALERT_RULES = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+RULES = [rule["expr"] for rule in ALERT_RULES]
+RULE_TESTS = ROOT / "tests" / "service" / "alert_rules_test.yml"
 QUERIES = [target["expr"] for panel in json.loads(BOARD.read_text())["panels"] for target in panel["targets"]]
 
 
@@ -139,6 +144,47 @@ def test_promtool_accepts_metrics_and_rules(watched):
     assert config.returncode == 0 and "1 rule files" in config.stdout, config.stdout + config.stderr
 
 
+@NEEDS_PROMTOOL
+def test_each_alert_fires_when_it_should_and_only_then(tmp_path):
+    tests = yaml.safe_load(RULE_TESTS.read_text())
+    tests["rule_files"] = [str(ALERTS)]
+    summaries = {rule["alert"]: rule["annotations"]["summary"] for rule in ALERT_RULES}
+    looks = [look for test in tests["tests"] for look in test["alert_rule_test"]]
+    for look in looks:
+        for alert in look["exp_alerts"]:
+            sink = alert["exp_labels"].get("sink", "")
+            summary = summaries[look["alertname"]].replace("{{ $labels.sink }}", sink)
+            alert["exp_annotations"] = {"summary": summary}
+    for fires in (True, False):
+        assert {look["alertname"] for look in looks if bool(look["exp_alerts"]) is fires} == set(summaries)
+    (written := tmp_path / "tests.yml").write_text(yaml.safe_dump(tests))
+    done = subprocess.run([PROMTOOL, "test", "rules", str(written)], text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_unit_is_missing_while_cash_goes_between_partitions(tmp_path):
+    """Of four, while pages are read as fast as they can be: units that are under way are counted as such."""
+    (settings := tmp_path / "s.toml").write_text(
+        f'[metrics]\nserve = true\nlisten = "127.0.0.1:{(port := free_port())}"\n'
+    )
+    options = (*LOOPBACK, "--refresh", "--partitions", "4", "--config", settings)
+    with (
+        ChangingSite(8, 40, 3).serving() as site,
+        started("crawl", site.entry, *options, data=tmp_path / "d", stderr=None),
+    ):
+        flights = []
+        until(lambda: flights.append(cash_of(port)["flight"]) or (site.reads > 600 and sum(map(bool, flights)) > 5))
+
+
+def cash_of(port):
+    """Units by place; all are there."""
+    status, text, _ = get(port, "/metrics")
+    assert status == 200, text
+    found = {place: values(text).get(f'xyro_cash_units{{where="{place}"}}', 0.0) for place in PLACES}
+    assert sum(found.values()) == 2 * found["minted"], found
+    return found
+
+
 def test_rules_and_board_ask_for_metrics_that_there_are(watched):
     text = watched.scrape()
     there = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")} | {"up"}
@@ -150,10 +196,34 @@ def test_rules_and_board_ask_for_metrics_that_there_are(watched):
     assert types == set(re.findall(r"xyro_\w+", documented))
 
 
+class Asked:
+    """A Prometheus of our own at a free port, by settings as in a file of its own; `ask` has the rows of a query."""
+
+    def __init__(self, folder, settings):
+        self.port = free_port()
+        (config := folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
+        command = [PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
+                   f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=error"]  # fmt: skip
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(20)
+
+    def ask(self, query):
+        try:
+            status, text, _ = get(self.port, f"/api/v1/query?{urlencode({'query': query})}")
+        except OSError:
+            return []
+        return json.loads(text)["data"]["result"] if status == 200 else []
+
+
 @NEEDS_PROMETHEUS
 def test_a_prometheus_answers_the_board_s_queries_and_fires_no_alert(watched, tmp_path):
     """By the file of docker-compose.yml, at this crawl instead of the nodes: its own address, and that with a token."""
-    port, config = free_port(), tmp_path / "prometheus.yml"
     settings = yaml.safe_load(PROMETHEUS_FILE.read_text())
     settings["global"] = dict.fromkeys(settings["global"], "1s")
     settings["rule_files"] = [str(PROMETHEUS_FILE.with_name(name)) for name in settings["rule_files"]]
@@ -164,19 +234,8 @@ def test_a_prometheus_answers_the_board_s_queries_and_fires_no_alert(watched, tm
     token.write_text(run["token"])
     behind = {"job_name": "token", "static_configs": [{"targets": [f"127.0.0.1:{run['port']}"]}]}
     settings["scrape_configs"].append({**behind, "authorization": {"credentials_file": str(token)}})
-    config.write_text(yaml.safe_dump(settings))
-    command = [PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/tsdb",
-               f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def ask(query):
-        try:
-            status, text, _ = get(port, f"/api/v1/query?{urlencode({'query': query})}")
-        except OSError:
-            return []
-        return json.loads(text)["data"]["result"] if status == 200 else []
-
-    try:
+    with Asked(tmp_path, settings) as prometheus:
+        ask = prometheus.ask
         until(lambda: ask("rate(xyro_reads_total[1m])"))
         time.sleep(2.0)
         empty = [query for query in QUERIES if not ask(query)]
@@ -184,6 +243,33 @@ def test_a_prometheus_answers_the_board_s_queries_and_fires_no_alert(watched, tm
         assert all(float(row["value"][1]) == 0.0 for row in ask(next(q for q in QUERIES if "cash" in q)))
         assert ask('ALERTS{alertstate="firing"}') == []
         until(lambda: {row["metric"]["job"] for row in ask("up == 1")} == {"xyro", "token"})
-    finally:
-        process.terminate()
-        process.wait(20)
+
+
+@NEEDS_PROMETHEUS
+def test_one_unit_lost_fires_the_alert_and_a_right_crawl_does_not(watched, tmp_path):
+    """The rules as they are, but for how long each waits; beside the crawl an address that has its metrics without one
+    unit of its pages."""
+    right = watched.scrape()
+    line = next(line for line in right.splitlines() if line.startswith('xyro_cash_units{where="pages"}'))
+    wrong = right.replace(line, f'xyro_cash_units{{where="pages"}} {float(line.split()[1]) - 1.0}')
+
+    async def answer(_):
+        return web.Response(text=wrong)
+
+    rules = yaml.safe_load(ALERTS.read_text())
+    for rule in rules["groups"][0]["rules"]:
+        rule["for"] = "1s"
+    (written := tmp_path / "alerts.yml").write_text(yaml.safe_dump(rules))
+    with serving(answer, ["127.0.0.1"]) as port:
+        jobs = {"right": watched.port, "lost": port}
+        scrapes = [
+            {"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]} for name, port in jobs.items()
+        ]
+        rhythm = dict.fromkeys(("scrape_interval", "evaluation_interval"), "1s")
+        settings = {"global": rhythm, "rule_files": [str(written)], "scrape_configs": scrapes}
+        with Asked(tmp_path, settings) as prometheus:
+            firing = 'ALERTS{alertname="XyroCashLost", alertstate="firing"}'
+            until(lambda: prometheus.ask(firing))
+            until(lambda: float(prometheus.ask('count_over_time(up{job="right"}[1m])')[0]["value"][1]) > 4)
+            assert {row["metric"]["job"] for row in prometheus.ask(firing)} == {"lost"}
+            assert prometheus.ask('ALERTS{job="right"}') == []

@@ -44,7 +44,9 @@ def test_the_tour_can_be_repeated(tmp_path):
         for pattern in (r"^holds: ([\d,]+) pages", r"pages read, ([\d,]+) known, .* \(max-seconds\)")
     )
     assert known and resumed and int(known[1]) <= int(resumed[1]) == 400
-    assert re.search(r"^It was read \d+ times and changed \d+ times: about", shown, re.MULTILINE)
+    assert re.search(
+        r"^It was read \d+ times and changed \d+ times(: about|. How often it changes is hardly)", shown, re.MULTILINE
+    )
     changes = re.search(r"^(\d+)$", shown, re.MULTILINE)
     assert changes and int(changes[1]) >= 300, "each page is new once"
     assert len((tmp_path / "pages.csv").read_text().splitlines()) == 401

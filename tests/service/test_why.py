@@ -11,11 +11,15 @@ import pytest
 from tests.frontier.rig import Crawl, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import RefreshSettings, Settings
+from xyro.metadata.rows import RefreshRow
+from xyro.refresh.rate_belief import quantile
 from xyro.service.views import cash_sources as module
 from xyro.service.views.cash_sources import find_parents, giver_sentences, greatest_givers, targets_of
 from xyro.service.views.why import why, with_givers
+from xyro.service.views.why_due import rate_sentence
 from xyro.wire.clock import SystemClock
 from xyro.wire.durations import duration_text
+from xyro.wire.text import figure
 
 DAY = 86_400.0
 
@@ -66,7 +70,24 @@ def because(crawl, target):
 def test_it_names_the_term_that_set_the_interval(refresh, term):
     said = because(crawl_of(**refresh), url(0))
     assert term in said, said
-    assert "changes a day (90 % interval: " in said
+    assert "times a day (90 % interval" in said and "It was read once and changed 0 times" in said
+
+
+def test_a_rate_that_few_reads_tell_is_said_to_be_hardly_known():
+    """Its sentence names the ends of its interval in words, and what is assumed; many reads give a figure."""
+    few = RefreshRow(reads=2, changes=1, change_days=0.002, change_sum=1.0, rate=576.0)
+    low, high = (float(quantile(few.belief.shares(), share)) for share in (0.05, 0.95))
+    assert low < 2 / 3 and high > 100 * low, (low, high)
+    assert rate_sentence(few) == (
+        "It was read 2 times and changed once. How often it changes is hardly known yet: between once in "
+        f"{figure(1 / low, 2)} days and {figure(high, 2)} times a day (90 % interval). Until reads tell more, "
+        "580 times a day is assumed."
+    )
+    many = RefreshRow(reads=101, changes=50, change_days=50.0, change_sum=50.0, quiet_days=50.0, rate=0.7)
+    assert rate_sentence(many).startswith(
+        "It was read 101 times and changed 50 times: about 0.7 changes a day (90 % inter"
+    )
+    assert "once a day is assumed" in rate_sentence(msgspec.structs.replace(few, rate=1.2))
 
 
 @pytest.mark.parametrize("bandwidth", [1e-5, 0.001, 0.5, 1.2])

@@ -794,12 +794,20 @@ def test_who_waits_for_a_lookup_asks_about_when_one_ends() -> None:
     lookups = Lookups(4)
     assert [lookups.claim(0.0) for _ in range(4)] == [0.0] * 4
     for _ in range(500):
-        lookups.ended(2.0)
+        lookups.ended(2.0, 0.0)
         assert lookups.claim(0.0) == 0.0
     turns = [lookups.claim(0.0) for _ in range(20)]
     assert turns == pytest.approx([n * 2.0 / 4 for n in range(1, 21)], rel=1e-3)
     far = [lookups.claim(0.0) for _ in range(10_000)][-1]
     assert far <= LONGEST_LINE + 2.0  # nobody waits for longer: name servers recover
+
+
+def test_lookups_that_take_long_are_counted_for_a_while() -> None:
+    lookups = Lookups(4)
+    for seconds, now in ((0.1, 1.0), (5.0, 6.0), (1.9, 8.0), (2.0, 10.0)):
+        lookups.claim(now)
+        lookups.ended(seconds, now)
+    assert [lookups.slow(since) for since in (0.0, 6.0, 7.0, 11.0)] == [2, 2, 1, 0]
 
 
 async def test_huge_robots_txts_do_not_keep_others_from_being_read() -> None:
