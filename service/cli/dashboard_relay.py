@@ -36,7 +36,7 @@ class Relay:
             return
         self._open += 1
         try:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, asyncio.CancelledError):  # Ctrl-C is no failure: asyncio would print one
                 inner_reader, inner_writer = await asyncio.open_connection(*self._target)
                 await asyncio.gather(_copy(reader, inner_writer), _copy(inner_reader, writer))
         finally:

@@ -219,7 +219,8 @@ def test_a_relay_passes_the_page_on_until_it_is_interrupted(crawl, host, publish
     words = [*XYRO, "dashboard", "--data", str(crawl[1]), "--listen", f"{host}:{port}"]
     words += ["--at", f"{published}:{port}"] if published else []
     published = published or host
-    with subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as relay, ExitStack() as end:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, env=ENVIRONMENT, **pipes, text=True) as relay, ExitStack() as end:
         end.callback(relay.kill)
         link = relay.stdout.readline().strip()
         key = re.fullmatch(rf"http://{re.escape(published)}:{port}/dashboard#(\S{{32}})", link)[1]
@@ -238,8 +239,12 @@ def test_a_relay_passes_the_page_on_until_it_is_interrupted(crawl, host, publish
         opened.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(opened, timeout=30) as answer:
             assert json.load(answer)["session"]
-        relay.send_signal(signal.SIGINT)
-        assert relay.wait(30) == 0
+        with socket.create_connection((host.strip("[]"), port), 30) as still_open:
+            still_open.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert still_open.recv(1)
+            relay.send_signal(signal.SIGINT)
+            assert relay.wait(30) == 0
+        assert relay.stderr.read() == ""
 
 
 @pytest.mark.parametrize(
