@@ -46,6 +46,9 @@ REMEMBERED = 1 << 17
 """hosts with a standing, 150 bytes each: the one that was read first is forgotten, and is unknown again"""
 SCARCE = 4_096
 """orders taken in a row, as slots came free, from which on slots are what hosts wait for; or one for each host"""
+GOLDEN = 100.0 * (math.sqrt(5.0) - 1.0) / 2.0
+"""percent points between what two hosts owe at first: spread evenly, so that of many hosts, too, any stretch of choices
+has the right part"""
 _LEVELS = 4
 """lines of a host: one for each priority, but that DISCOVER and SCOUT, whose pages waited longest, share theirs"""
 _ORDERED = Priority.ORDERED.value
@@ -69,7 +72,7 @@ class _Host:
     A line is a list: a deque is 624 bytes if it holds one order, and there are thousands of hosts with few.
     """
 
-    __slots__ = ("busy", "in_rings", "kind", "lines", "name", "orders", "paused", "ready", "ready_at", "stamp")
+    __slots__ = ("busy", "in_rings", "kind", "lines", "name", "orders", "owed", "paused", "ready", "ready_at", "stamp")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -85,6 +88,8 @@ class _Host:
         """bit R: an entry of this host is in the ring of number R (perhaps a stale one)"""
         self.stamp = 0
         """the heap entry with this stamp is the valid one"""
+        self.owed = 0.0
+        """percent points of its reads that are owed to discovery, of those for which it had orders of both sides"""
 
 
 _Heap = list[tuple[float, int, _Host]]
@@ -96,9 +101,11 @@ class FetchQueue:
     in one line), the rest to refresh (2). Where only one of the two sides has an order that may be read, it takes all,
     and nothing is owed to the other. So it is with a host that has orders of one side alone, as long as slots are left
     over (every host that may be read is): hosts that are found one after another are read at once, and take nothing
-    from refresh at others. Within a level ready hosts take turns; a host has at most one order out; a host's orders of
-    one level leave in the order they came, those of level 1 by their deadlines: what is past its own is first, and if
-    any order keeps all deadlines of a host, this one does (earliest deadline first, on one server).
+    from refresh at others. Each host has an account of its own of what it owes discovery: of two that are read in turn,
+    one would else have all of it and the other none. Within a level ready hosts take turns; a host has at most one
+    order out; a host's orders of one level leave in the order they came, those of level 1 by their deadlines: what is
+    past its own is first, and if any order keeps all deadlines of a host, this one does (earliest deadline first, on
+    one server).
     """
 
     def __init__(self, gamma: float = 50.0) -> None:
@@ -107,7 +114,9 @@ class FetchQueue:
         self.gamma = gamma
         """percent for discovery; `share` changes it"""
         self._owed = 0.0
-        """percent points owed to discovery: at 100 it is discovery's turn"""
+        """percent points owed to discovery where slots are scarce: at 100 it is discovery's turn"""
+        self._phase = 0.0
+        """what the next host owes at first"""
         self._in_a_row = 0
         """orders popped since there was none that might be read"""
         self._hosts: dict[str, _Host] = {}
@@ -296,6 +305,7 @@ class FetchQueue:
         entry = self._hosts.get(name)
         if entry is None:
             entry = self._hosts[name] = _Host(name)
+            entry.owed, self._phase = self._phase, (self._phase + GOLDEN) % 100.0
         return entry
 
     def _add(self, order: FetchOrder, host: _Host, *, front: bool) -> None:
@@ -388,20 +398,22 @@ class FetchQueue:
             return found, _DISCOVER
         if found is None or peek:
             return refresh, _REFRESH
-        if self._in_a_row < min(len(self._hosts), SCARCE):
+        if not (scarce := self._in_a_row >= min(len(self._hosts), SCARCE)):
             if not found.lines[_REFRESH]:
                 return found, _DISCOVER
             if not refresh.lines[_DISCOVER]:
                 return refresh, _REFRESH
-        return (found, _DISCOVER) if self._discovery_is_next() else (refresh, _REFRESH)
+        discovers = self._owed + self.gamma >= 100.0 if scarce and found is not refresh else self._owes(found)
+        host = found if discovers else refresh
+        if scarce:
+            self._owed = min(max(self._owed + self.gamma - 100.0 * discovers, -100.0), 100.0)
+        if host.lines[_REFRESH] and host.lines[_DISCOVER]:
+            host.owed += self.gamma - 100.0 * discovers
+        return host, _DISCOVER if discovers else _REFRESH
 
-    def _discovery_is_next(self) -> bool:
-        """Error diffusion: of any 100 consecutive choices between both sides, gamma (+-1) fall to discovery."""
-        self._owed += self.gamma
-        if self._owed < 100.0:
-            return False
-        self._owed -= 100.0
-        return True
+    def _owes(self, host: _Host) -> bool:
+        """Error diffusion: of any 100 choices between both sides of a host, gamma (+-1) fall to discovery."""
+        return host.owed + self.gamma >= 100.0
 
 
 def level_of(order: FetchOrder) -> int:

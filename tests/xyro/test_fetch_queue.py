@@ -92,7 +92,7 @@ def test_gamma_percent_go_to_discovery_also_within_a_single_host(gamma: float, h
     for page in range(4_000):
         queue.put(order(page, REFRESH if page % 2 else SCOUT), f"h{page // 2 % hosts}")
     first = [job[1].priority for job in drain(queue)[:1_000]]
-    assert first.count(SCOUT) == pytest.approx(10 * gamma, abs=1)
+    assert first.count(SCOUT) == pytest.approx(10 * gamma, abs=hosts)
 
 
 @pytest.mark.parametrize(("gamma", "only"), [(0.0, SCOUT), (0.0, DISCOVER), (100.0, REFRESH)])
@@ -133,6 +133,22 @@ def test_hosts_that_have_one_kind_take_nothing_from_those_that_have_both() -> No
             queue.drop(f"h{host}")
     assert read["both DISCOVER"] == pytest.approx(200, abs=1) and read["both REFRESH"] == pytest.approx(800, abs=1)
     assert (read["one DISCOVER"], read["one REFRESH"]) == (4_000, 1_000)
+
+
+@pytest.mark.parametrize("gamma", [5.0, 50.0, 95.0])
+@pytest.mark.parametrize("hosts", [2, 3, 20])
+def test_of_hosts_that_are_read_in_turn_each_has_both_kinds(gamma: float, hosts: int) -> None:
+    """Equal delays keep them in step for ever: none may be left with refresh alone, or without any."""
+    queue, read = FetchQueue(gamma), Counter[tuple[str, Priority]]()
+    for page in range(2 * 200 * hosts):
+        queue.put(order(page, REFRESH if page % 2 else DISCOVER), f"h{page // 2 % hosts}")
+    for now in range(100 * hosts):
+        host, job = queue.pop(float(now)) or pytest.fail("nothing")
+        queue.release(host, now + float(hosts))
+        read[host, job.priority] += 1
+    for host in range(hosts):
+        assert read[f"h{host}", DISCOVER] == pytest.approx(gamma, abs=1)
+        assert read[f"h{host}", REFRESH] == pytest.approx(100.0 - gamma, abs=1)
 
 
 def test_where_slots_are_scarce_gamma_is_of_all_reads() -> None:
