@@ -7,7 +7,7 @@ The page of the best score comes first:
 L is the cash that came over links (opic.cash.Births), without what the virtual page pays for waiting: whoever has
 waited longest is richest by that, which is breadth first. w is CITED_WEIGHT where a page of another host links to the
 page, else 1: the menus of a host pay all of its pages alike, and say little of which of them matter. R counts the
-orders that unread pages of the folder and of the host got so far (metadata/standing.py): pages of a folder come in
+orders that unread pages of the folder and of the host got so far (metadata.hosts.Standing): pages of a folder come in
 herds, all paid by the same menu, and the first of them tell what the rest is like. The pages of one path with a query
 are such a herd, too, of which one order tells more: it counts as QUERY_ORDERS. A folder's own page ("/a/b/",
 "/a/b/index.html") belongs to the first folder above it (wire.urls.folder_of). A folder alone would still invite sites
@@ -19,7 +19,7 @@ calendars, lists in every order, endless redirects. Paths with a query are at on
 name that nobody can have made (impostors.py), for honest folders breed, too; or when nothing speaks for it
 (vouchers.py). While a folder breeds its newest pages go first, a few at a time: what has an end shows it soon so. All
 patterns of poor standing get POOR of the reads, read again (revisits.py) or not, and what they had before that was
-known counts (metadata/standing.py). Where there is nothing else to read, a crawl that ends reads the rest, and one
+known counts (metadata.hosts.Standing). Where there is nothing else to read, a crawl that ends reads the rest, and one
 that never does reads them one by one, ever more slowly.
 
 For each twenty orders of a host, at first for each seven, there is one of the page that has waited longest (SCOUT),
@@ -45,8 +45,8 @@ from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.ledger import NO_PAGES, Ledger
 from xyro.frontier.look_ahead import LEAST_AHEAD, LookAhead
 from xyro.metadata import rows
+from xyro.metadata.hosts import POOR
 from xyro.metadata.partition import Partition
-from xyro.metadata.standing import POOR
 from xyro.metadata.states import CITED, FOLDER, LEASED, State
 from xyro.opic.cash import UNIT, seeds_of
 from xyro.refresh.rate_belief import START, PageBelief

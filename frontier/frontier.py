@@ -52,8 +52,8 @@ from xyro.frontier.terms import terms_of
 from xyro.frontier.vouchers import Vouchers
 from xyro.loader.library import Resumed
 from xyro.metadata.documents import Documents
+from xyro.metadata.hosts import QUERIES
 from xyro.metadata.partition import Partition
-from xyro.metadata.standing import QUERIES
 from xyro.metadata.states import FOLDER, NAMED, WANTED, State
 from xyro.metadata.visits import Spend, judge
 from xyro.opic.snapshots import SMALLEST

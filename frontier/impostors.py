@@ -15,7 +15,7 @@ After: the report goes on as it is, or as a 404, or it is set aside: the page st
                  folder that nobody knows, it makes pages for any name: they get the small share of reads that patterns
                  of poor standing get (discovery.py)
     duplicate    the same as a soft 404, and that URL is not found: their folder's standing pays for it
-                 (metadata/standing.py)
+                 (metadata/hosts.py, Standing)
 
 Evidence lies in memory, in bounded tables; what was concluded lies in the host's row. An ordinary page costs one look
 into a table (metadata/visits.py, Sightings).

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from xyro.frontier.ledger import Ledger
 from xyro.metadata import rows
 from xyro.metadata.columns import distinct
-from xyro.metadata.introductions import PRICE
+from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.opic.cash import VirtualPage

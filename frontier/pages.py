@@ -29,7 +29,7 @@ from xyro.frontier.scope import Scope
 from xyro.frontier.scope_change import ScopeChange
 from xyro.metadata import rows
 from xyro.metadata.columns import distinct
-from xyro.metadata.introductions import PRICE
+from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.wire.ids import LocalPage, local_pages, page_range
@@ -109,7 +109,7 @@ class WaitingLinks:
     """Decides which links become pages now, and keeps the others until the standing of their host allows.
 
     A link waits when its host has as many unread pages as it may, when nobody knows its host and the domain of the page
-    has introduced as many hosts as it may (metadata/introductions.py), or when its page shows more than a turn looks
+    has introduced as many hosts as it may (metadata.hosts.Introductions), or when its page shows more than a turn looks
     at. Who fills it: links that pages show. Who empties it: `Pages.admit`, in each turn. It is stored with each page,
     in slices, and found again at a start.
     """

@@ -1,6 +1,6 @@
 """Folders whose pages are met on each other, hardly elsewhere: does anything speak for them?
 
-Before: frontier.py has resolved the links of a turn, and some folder breeds (metadata/standing.py). It was asked
+Before: frontier.py has resolved the links of a turn, and some folder breeds (metadata/hosts.py, Standing). It was asked
 for a name that nobody can have made, and has no such page: it may be a wiki, or a calendar without end.
 After: what speaks for it counts like a page that others led to. A folder that has bred CLOSED times as many pages is of
 poor standing, until enough speaks for it.
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.metadata.hosts import MENU
 from xyro.metadata.partition import Partition
-from xyro.metadata.standing import MENU
 from xyro.metadata.states import FOLDER, State
 from xyro.wire.ids import LocalPage, local_pages
 

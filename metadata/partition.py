@@ -28,12 +28,9 @@ from xxhash import xxh3_64_intdigest
 from xyro.metadata import rows
 from xyro.metadata.columns import Columns
 from xyro.metadata.directories import create_directory
-from xyro.metadata.host_costs import HostCosts
-from xyro.metadata.hosts import Hosts
-from xyro.metadata.introductions import Introductions
+from xyro.metadata.hosts import QUERIES, HostCosts, Hosts, Introductions, Standing
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.snapshot import SnapshotStep, oldest_snapshot, write_snapshot
-from xyro.metadata.standing import QUERIES, Standing
 from xyro.metadata.states import FOLDER, LEASED, State
 from xyro.metadata.store import Batch, KeyValue, Store
 from xyro.metadata.url_index import FingerprintTable, UrlIndex

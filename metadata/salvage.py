@@ -23,10 +23,10 @@ import numpy as np
 from xyro.metadata import rows
 from xyro.metadata.columns import Columns
 from xyro.metadata.documents import Archive, Documents
+from xyro.metadata.hosts import FOLDERS
 from xyro.metadata.partition import Partition, Witness, create
 from xyro.metadata.recovery import open_partition
 from xyro.metadata.snapshot import load_snapshot
-from xyro.metadata.standing import FOLDERS
 from xyro.metadata.states import CLASS_MASK, COLUMNS, LEASED, OPTIONAL, WANTED, State
 from xyro.metadata.store import Store, StoreReader, mend
 from xyro.wire.errors import XyroError

@@ -374,7 +374,7 @@ class Passing(Struct, frozen=True):
     cash: int
     depth: int = 0
     credit: int = 0
-    """credit that its domain inherits from the domain that introduced its host (metadata/introductions.py)"""
+    """credit that its domain inherits from the domain that introduced its host (metadata/hosts.py)"""
 
     def __post_init__(self) -> None:
         if 0 < len(self.url) <= MAX_URL and 0 <= self.cash <= MAX_NUMBER >= self.credit >= 0 <= self.depth:

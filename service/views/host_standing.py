@@ -1,4 +1,4 @@
-"""Tells the standing of hosts (metadata/standing.py): what the crawl has granted them, what waits for want of it."""
+"""Tells the standing of hosts: what the crawl has granted them, and what waits for want of it (metadata/hosts.py)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xyro.metadata.introductions import PRICE
-from xyro.metadata.standing import POOR, PROOF, QUERIES
+from xyro.metadata.hosts import POOR, PRICE, PROOF, QUERIES
 from xyro.metadata.states import FOLDER, State
 from xyro.wire.ids import LocalPage
 from xyro.wire.sizes import sized

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from xyro.metadata import rows
-from xyro.metadata.standing import FOLDERS
+from xyro.metadata.hosts import FOLDERS
 from xyro.metadata.states import FOLDER, State
 from xyro.wire.ids import local_pages
 from xyro.wire.text import stamp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xyro.frontier.discovery import ScoreParts
-from xyro.metadata.standing import QUERY_ORDERS
+from xyro.metadata.hosts import QUERY_ORDERS
 from xyro.metadata.states import LEASED, State
 from xyro.service.views.views import View
 from xyro.wire.ids import LocalPage

@@ -13,7 +13,7 @@ from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
 from xyro.frontier import outbox as module
 from xyro.metadata import rows
-from xyro.metadata.introductions import PRICE
+from xyro.metadata.hosts import PRICE
 from xyro.metadata.states import State
 from xyro.opic.cash import UNIT
 from xyro.wire.codec import decode, encode

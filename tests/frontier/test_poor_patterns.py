@@ -13,7 +13,7 @@ from tests.frontier.test_waiting_links import crawled, settings
 from xyro.configs.load import SERVE, load
 from xyro.frontier.ledger import LINKS_AT_ONCE
 from xyro.frontier.pages import SLICE_PAUSE
-from xyro.metadata.standing import CLOSED, MENU, POOR, POOR_WORTH, QUERIES, TRIAL
+from xyro.metadata.hosts import CLOSED, MENU, POOR, POOR_WORTH, QUERIES, TRIAL
 from xyro.metadata.states import State
 from xyro.service.views.why import why
 from xyro.wire.messages import Priority

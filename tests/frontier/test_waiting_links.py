@@ -11,7 +11,7 @@ from xyro.frontier.claims import LONG_DOCUMENTS
 from xyro.frontier.ledger import LINKS_AT_ONCE
 from xyro.frontier.pages import SLICE_PAUSE
 from xyro.metadata import rows
-from xyro.metadata.introductions import HERITAGE, PRICE, Introductions
+from xyro.metadata.hosts import HERITAGE, PRICE, Introductions
 from xyro.metadata.states import HINTED
 from xyro.wire.messages import Kind, LinkKind, LoadReport, LoadState
 

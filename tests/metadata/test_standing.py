@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.frontier.rig import START, Crawl, report
-from xyro.metadata import standing as module
-from xyro.metadata.standing import QUERIES, QUERY_ORDERS
+from xyro.metadata import hosts as module
+from xyro.metadata.hosts import QUERIES, QUERY_ORDERS
 from xyro.metadata.states import FOLDER
 from xyro.wire.urls import folder_of
 

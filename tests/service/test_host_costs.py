@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tests.frontier.rig import START, Crawl, failed, report
-from xyro.metadata.host_costs import HostCost
+from xyro.metadata.hosts import HostCost
 from xyro.service.views.host_standing import first_hosts, hosts_table
 
 SMALL, LARGE, ELSEWHERE = "http://small.example/", "http://large.example/", "http://elsewhere.example/"
