@@ -301,13 +301,17 @@ TAKEN_NAMES = ("configs", "loader", "tests", "lab", "metadata")
 """packages that the application calls its own: names that folders of this repository have, too"""
 
 
+def empty_environment(home: Path) -> Path:
+    """Make one without packages, not even pip; return the folder where packages go."""
+    venv.create(home, symlinks=True, with_pip=False)
+    return Path(sysconfig.get_path("purelib", "venv", vars={"base": str(home), "platbase": str(home)}))
+
+
 @pytest.fixture(scope="module")
 def application(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Application:
     """A fresh environment that sees the dependencies of this one, but not its Xyro."""
     home = tmp_path_factory.mktemp("application")
-    venv.create(home, symlinks=True, with_pip=False)
-    paths = {"base": str(home), "platbase": str(home)}
-    site = Path(sysconfig.get_path("purelib", "venv", vars=paths))
+    site = empty_environment(home)
     present = [path for path in sys.path if "site-packages" in path]
     (site / "dependencies.pth").write_text("\n".join(present), encoding="utf-8")
     for name in TAKEN_NAMES:
@@ -439,9 +443,7 @@ def closure(requirements: list[Requirement]) -> set[str]:
 def plain(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Application:
     """The wheel as `pip install xyro` has it: links to what its dependencies need, and to no package of an extra."""
     home = tmp_path_factory.mktemp("plain")
-    venv.create(home, symlinks=True, with_pip=False)
-    paths = {"base": str(home), "platbase": str(home)}
-    site = Path(sysconfig.get_path("purelib", "venv", vars=paths))
+    site = empty_environment(home)
     for name in closure(DECLARED):
         files = importlib.metadata.distribution(name).files or ()
         for top in {file.parts[0] for file in files if file.parts[0] not in ("..", "__pycache__")}:

@@ -403,17 +403,19 @@ class FetchQueue:
                 return found, _DISCOVER
             if not refresh.lines[_DISCOVER]:
                 return refresh, _REFRESH
-        discovers = self._owed + self.gamma >= 100.0 if scarce and found is not refresh else self._owes(found)
+        owed = self._owed if scarce and found is not refresh else found.owed
+        discovers = owed + self.gamma >= 100.0
         host = found if discovers else refresh
         if scarce:
-            self._owed = min(max(self._owed + self.gamma - 100.0 * discovers, -100.0), 100.0)
+            self._owed = self._booked(self._owed, discovers)
         if host.lines[_REFRESH] and host.lines[_DISCOVER]:
-            host.owed += self.gamma - 100.0 * discovers
+            host.owed = self._booked(host.owed, discovers)
         return host, _DISCOVER if discovers else _REFRESH
 
-    def _owes(self, host: _Host) -> bool:
-        """Error diffusion: of any 100 choices between both sides of a host, gamma (+-1) fall to discovery."""
-        return host.owed + self.gamma >= 100.0
+    def _booked(self, owed: float, discovers: bool) -> float:
+        """Return what is owed after a choice between both sides. Error diffusion: of any 100 choices that one account
+        decides, gamma (+-1) fall to discovery; where the other one decided, no more than one choice is made up for."""
+        return min(max(owed + self.gamma - 100.0 * discovers, -100.0), 100.0)
 
 
 def level_of(order: FetchOrder) -> int:

@@ -800,26 +800,35 @@ async def test_a_key_file_sent_as_html_is_told_whole(options: dict[str, object])
         assert (await fetcher.fetch(order(server.url + "/key.txt"))).body is None
 
 
-async def test_a_large_page_does_not_hold_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """4 MiB that came as some kB, so in one piece: between any two slices of it others have their turn."""
-    turns, fed = 0, list[tuple[int, int]]()
+class Others:
+    """Counts the turns of the event loop that others get meanwhile."""
 
-    async def others() -> None:
-        nonlocal turns
+    def __init__(self) -> None:
+        self.turns = 0
+
+    async def __aenter__(self) -> Others:
+        self._task = asyncio.create_task(self._go())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+
+    async def _go(self) -> None:
         while True:
             await asyncio.sleep(0)
-            turns += 1
+            self.turns += 1
 
+
+async def test_a_large_page_does_not_hold_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4 MiB that came as some kB, so in one piece: between any two slices of it others have their turn."""
+    fed = list[tuple[int, int]]()
     tags = scan.tags
-    monkeypatch.setattr(scan, "tags", lambda body: (fed.append((len(body), turns)), tags(body))[1])
+    monkeypatch.setattr(scan, "tags", lambda body: (fed.append((len(body), others.turns)), tags(body))[1])
     body = gzip.compress(b"<p>the same again and again</p>" * 135_000)
-    task = asyncio.create_task(others())
-    try:
+    async with Others() as others:
         answer = await fetched(
             says(page(body, b"Content-Encoding: gzip")), limits=ClientLimits(body=Caps(ratio=1_000_000))
         )
-    finally:
-        task.cancel()
     assert answer.error == "" and answer.size == 135_000 * 31 <= sum(size for size, _ in fed)
     assert max(size for size, _ in fed) <= WHOLE + MORSEL
     moments = [turn for _, turn in fed]
@@ -828,21 +837,11 @@ async def test_a_large_page_does_not_hold_the_others_up(monkeypatch: pytest.Monk
 
 async def test_a_small_page_of_thousands_of_links_does_not_hold_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """100 kB hold 8,000 links, which take .2 s: others have their turn after the first thousand."""
-    turns, resolved = 0, list[int]()
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
+    resolved = list[int]()
     learnt = links._learnt
-    monkeypatch.setattr(links, "_learnt", lambda *words: (resolved.append(turns), learnt(*words))[1])
-    task = asyncio.create_task(others())
-    try:
+    monkeypatch.setattr(links, "_learnt", lambda *words: (resolved.append(others.turns), learnt(*words))[1])
+    async with Others() as others:
         answer = await fetched(says(page(b"".join(b"<a href=p%d>" % number for number in range(8_000)))))
-    finally:
-        task.cancel()
     assert (answer.error, len(answer.links.urls)) == ("", 8_000) and len(resolved) >= 8_000
     assert max(Counter(resolved).values()) <= (STEPS_AT_ONCE + 1) * links.STEP < 2_000
 
