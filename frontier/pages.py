@@ -187,15 +187,16 @@ class WaitingLinks:
         return self._places.get(authority(url), 1) <= 0
 
     def _introduce(self, name: str, url: str, parent: LocalPage) -> bool:
-        heritage = self.introductions.introduce(self.domain_of(parent))
+        host = host_of(url)
+        heir = site_of(host)
+        heritage = self.introductions.introduce(self.domain_of(parent), heir)
         if heritage < 0:
             return False
         self._new.add(name)
-        host = host_of(url)
         if self._partitions > 1 and partition_of(host, self._partitions) != self.partition.number:
             self.heritage[name] = PRICE + heritage
         else:
-            self.introductions.hand_over(site_of(host), heritage)
+            self.introductions.inherit(heir, heritage)
         return True
 
     def domain_of(self, page: LocalPage) -> str:
@@ -294,7 +295,7 @@ class WaitingLinks:
             return False
         page = next((page for page in self._line if any(part.introduces for part in self._waits[page])), None)
         if page is not None and self._relief.take(now):
-            self.introductions.hand_over(self.domain_of(page), PRICE)
+            self.introductions.relieve(self.domain_of(page))
         return True
 
 
@@ -410,7 +411,7 @@ class Pages:
                     url = urls[i]
                     new[url] = min(depth, new.get(url, depth))
                     if exempt and authority(url) not in self.partition.hosts.numbers:
-                        self.partition.introductions.hand_over(site_of(host_of(url)), 0)
+                        self.partition.introductions.inherit(site_of(host_of(url)), 0)
             if new:
                 first = self._mint(list(new), list(new.values()), exempt)
                 numbers = dict(zip(new, page_range(first, len(new)), strict=True))

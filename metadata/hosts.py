@@ -521,9 +521,9 @@ class Introductions:
     """Credit of registrable domains for hosts that nobody knew: what it costs that a link leads to one.
 
     A domain that a person names is granted credit, and pages of any domain earn some when they are read first. It pays
-    PRICE for each new host that its links bring in, and hands a part of the rest to it. So credit is never made by
-    introducing: all hosts that a farm brings in, however deep, cost what was handed to the domain that led to it, and
-    it runs dry by itself, unless there are PRICE pages to be read for each of its hosts.
+    PRICE for each new host that its links bring in, and leaves part of the rest to its domain. So credit is never made
+    by introducing: all hosts that a farm brings in, however deep, cost what was left once to the domain that led to it,
+    and it runs dry by itself, unless there are PRICE pages to be read for each of its hosts.
     """
 
     def __init__(self) -> None:
@@ -552,9 +552,15 @@ class Introductions:
         number = self._number(domain, self.grant)
         self._credit[number] = max(self._credit[number], self.grant)
 
-    def hand_over(self, domain: str, credit: int) -> None:
-        """The domain inherits credit of a domain that introduced a host of it."""
-        self._credit[self._number(domain, 0)] += credit
+    def inherit(self, domain: str, heritage: int) -> None:
+        """Another domain introduced a host of this one, which keeps the largest heritage until it introduces itself."""
+        number = self._number(domain, 0)
+        if not self._introduced[number]:
+            self._credit[number] = max(self._credit[number], heritage)
+
+    def relieve(self, domain: str) -> None:
+        """Give the domain the price of one introduction, which it did not earn."""
+        self._credit[self._number(domain, 0)] += PRICE
 
     def count_read(self, domain: str) -> None:
         """A page of the domain was read for the first time."""
@@ -562,13 +568,18 @@ class Introductions:
         self._credit[number] += 1
         self._reads[number] += 1
 
-    def introduce(self, domain: str) -> int:
-        """A link of the domain brings in a new host: the credit to hand over to that, -1 where there is too little."""
+    def introduce(self, domain: str, heir: str) -> int:
+        """A link of the domain brings in a new host of the domain `heir`: the credit to leave to that, -1 where there
+        is too little for the host. A thousand hosts of one heir, introduced one by one, inherit as much as a single
+        one."""
         number = self._number(domain, self.grant)
         credit = self._credit[number] - PRICE
         if credit < 0:
             return -1
         heritage = min(HERITAGE, credit >> 2)
+        known = self.numbers.get(heir)
+        if heir == domain or (known is not None and (self._introduced[known] or self._credit[known] >= heritage)):
+            heritage = 0
         self._credit[number] = credit - heritage
         self._introduced[number] += 1
         return heritage

@@ -23,6 +23,8 @@ SITEMAP = 52_428_800
 """sitemaps.org: bytes of a sitemap, unpacked"""
 FIRST = 16 * 1024
 """bytes as they were sent that are decoded before it is known what they are: at any ratio allowed less than a cap"""
+DENSE, MILD = 4 * 1024, 16
+"""bytes at a time of a coded body while each of them becomes more than MILD, or none was decoded: a bomb has 10 ms"""
 LARGE = 2
 """sitemaps at a time that may go past the cap for bodies; long pages at a time"""
 LEAST = 1 / 20
@@ -128,7 +130,9 @@ class Body:
         """Take a piece to decode at once: of a coded body little, for each byte may become hundreds; of a
         sitemap no more than the cap, which is raised later."""
         few = self._coded or data.startswith(GZIP_MAGIC[:1]) or len(data) > self._caps.size
-        size = FIRST if few else len(data)
+        size = len(data)
+        if few:
+            size = FIRST if all(0 < each.produced < MILD * each.received for each in self._decoders) else DENSE
         self._pending = data[size:]
         return data[:size]
 

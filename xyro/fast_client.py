@@ -242,11 +242,13 @@ class FastConnection(ConnectedProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         reply = self.reply
-        if reply is None or reply.headed:
+        if reply is None:
             return
-        reply.count += 1
+        reply.count += 1  # a trailer, too: megabytes of them come in one packet
         if reply.count > self._limits.max_headers or len(name) + len(value) > self._limits.header:
             raise self._refuse("headers-too-large")
+        if reply.headed:
+            return
         if b"\0" in value:
             raise self._refuse("bad-framing")
         used = _NAMES.get(name.lower())

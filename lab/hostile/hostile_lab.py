@@ -35,7 +35,7 @@ LONGEST = 8.0
 """times the honest crawl's own duration after which it is not waited for any more"""
 LEAST_LONGEST = 60.0
 LOOK = 0.5
-PROBE = 0.02
+PROBE = 0.05
 """seconds between two questions to the crawl's interface"""
 STOP = 30.0
 

@@ -27,20 +27,20 @@ def test_credit_is_paid_handed_on_and_earned():
     credit = Introductions()
     credit.grant = 100 * PRICE
     credit.found("seed.test")
-    assert credit.introduce("seed.test") == 99 * PRICE // 4
+    assert credit.introduce("seed.test", "new.test") == 99 * PRICE // 4
     assert credit.state("seed.test") == (99 * PRICE - 99 * PRICE // 4, 0, 1)
-    credit.hand_over("new.test", PRICE - 1)
-    assert credit.introduce("new.test") == -1
+    credit.inherit("new.test", PRICE - 1)
+    assert credit.introduce("new.test", "other.test") == -1
     credit.count_read("new.test")
     assert credit.may_introduce("new.test")
-    assert credit.introduce("new.test") == 0
+    assert credit.introduce("new.test", "other.test") == 0
     assert credit.state("new.test") == (0, 1, 1)
 
 
 def test_heritage_is_bounded_and_a_seed_is_not_made_poorer():
     credit = Introductions()
     credit.found("seed.test")
-    assert credit.introduce("seed.test") == HERITAGE
+    assert credit.introduce("seed.test", "a.test") == HERITAGE
     credit.found("seed.test")
     assert credit.state("seed.test")[0] == credit.grant
 
@@ -48,24 +48,55 @@ def test_heritage_is_bounded_and_a_seed_is_not_made_poorer():
 def test_a_farm_brings_in_no_more_than_was_handed_to_it():
     credit = Introductions()
     credit.found("seed.test")
-    credit.hand_over("farm0", credit.introduce("seed.test"))
+    credit.inherit("farm0", credit.introduce("seed.test", "farm0"))
     farm, hosts = ["farm0"], 1
     while farm:
         name = farm.pop()
         credit.count_read(name)
         for _ in range(30):
-            if (heritage := credit.introduce(name)) < 0:
+            if (heritage := credit.introduce(name, f"farm{hosts}")) < 0:
                 break
-            credit.hand_over(f"farm{hosts}", heritage)
+            credit.inherit(f"farm{hosts}", heritage)
             farm.append(f"farm{hosts}")
             hosts += 1
     assert 10 < hosts <= 1 + HERITAGE // PRICE * 8 / 7
 
 
+def test_a_thousand_names_of_a_farm_on_one_page_bring_in_no_more_than_one():
+    credit = Introductions()
+    credit.found("seed.test")
+    hosts = 0
+    for _ in range(1_000):
+        credit.inherit("farm.test", credit.introduce("seed.test", "farm.test"))
+        credit.count_read("farm.test")
+        while credit.introduce("farm.test", "farm.test") >= 0:
+            hosts += 1
+    assert hosts == (HERITAGE + 1_000) // PRICE
+    assert credit.state("seed.test")[0] >= credit.grant - HERITAGE - 1_000 * PRICE
+
+
+def test_a_domain_that_a_poor_one_introduced_inherits_from_the_next():
+    credit = Introductions()
+    credit.found("seed.test")
+    credit.inherit("poor.test", PRICE)
+    credit.inherit("new.test", credit.introduce("poor.test", "new.test"))
+    assert credit.state("new.test")[0] == 0
+    credit.inherit("new.test", credit.introduce("seed.test", "new.test"))
+    assert credit.state("new.test")[0] == HERITAGE
+
+
+def test_hosts_of_its_own_cost_a_domain_their_price():
+    credit = Introductions()
+    credit.found("seed.test")
+    for _ in range(100):
+        credit.inherit("seed.test", credit.introduce("seed.test", "seed.test"))
+    assert credit.state("seed.test") == (credit.grant - 100 * PRICE, 0, 100)
+
+
 def test_credit_is_stored():
     credit, again = Introductions(), Introductions()
     credit.found("seed.test")
-    credit.hand_over("a.test", credit.introduce("seed.test"))
+    credit.inherit("a.test", credit.introduce("seed.test", "a.test"))
     stored = sorted(credit.changes())
     assert [rows.DOMAIN.split(key) for key, _ in stored] == ["a.test", "seed.test"]
     again.load(stored)

@@ -50,5 +50,10 @@ async def test_a_bomb_in_one_packet_lets_others_have_their_turns():
     assert turns and 0 < len(read) < 40_000_000
 
 
+async def test_a_bomb_is_decoded_in_small_steps():
+    read = Body(_Reply(gzip.compress(bytes(40_000_000))), Caps())
+    assert len(await read.piece()) <= 1 << 20 >= len(await read.piece())
+
+
 async def test_a_page_in_one_packet_is_decoded_at_once():
     assert await _turns(gzip.compress(b"<p>words" * 1_000)) == (b"<p>words" * 1_000, 0)

@@ -105,6 +105,10 @@ CASES: dict[str, tuple[Script, str]] = {
         says(H + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", *[b"X: " + b"x" * 4000 + b"\r\n"] * 200, close=False),
         "too-large",
     ),
+    "34 10,000 trailers": (
+        says(H + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n" * 10_000, b"\r\n"),
+        "headers-too-large",
+    ),
     "35 a header of 64 kB": (says(H + b"X: " + b"x" * 65_536 + b"\r\n\r\n"), "headers-too-large"),
     "36 20,000 headers": (says(H + b"X: y\r\n" * 20_000 + b"\r\n"), "headers-too-large"),
     "36 5,000 cookies": (says(H + b"Set-Cookie: a=b\r\n" * 5000 + b"\r\n"), "headers-too-large"),

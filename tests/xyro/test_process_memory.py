@@ -1,4 +1,4 @@
-"""What is freed goes back to the system (xyro/process_memory.py), in a process of its own."""
+"""What is freed goes back to the system, and threads give way (xyro/process_memory.py), in a process of its own."""
 
 import subprocess
 import sys
@@ -29,3 +29,31 @@ def test_large_blocks_go_back_to_the_system():
         child = [sys.executable, "-c", CHILD.format(tuned=tuned)]
         grown[tuned] = int(subprocess.run(child, check=True, capture_output=True, timeout=60).stdout)
     assert grown[True] < 50 < 70 < grown[False], "MB: half of what was allocated, and all of it"
+
+
+BUSY = """
+import threading, time
+from xyro import process_memory
+
+if {tuned}:
+    process_memory.tune()
+
+def work():
+    while True:
+        sum(range(100))
+
+threading.Thread(target=work, daemon=True).start()
+turns, end = 0, time.monotonic() + 0.5
+while time.monotonic() < end:
+    time.sleep(0)  # as an event loop lets others have Python at each look at its sockets
+    turns += 1
+print(turns)
+"""
+
+
+def test_a_thread_that_works_leaves_the_event_loop_its_turns():
+    turns = {}
+    for tuned in (True, False):
+        child = [sys.executable, "-c", BUSY.format(tuned=tuned)]
+        turns[tuned] = int(subprocess.run(child, check=True, capture_output=True, timeout=60).stdout)
+    assert turns[True] > 3 * turns[False]

@@ -548,3 +548,11 @@ def test_what_is_forbidden_is_told_as_forbidden() -> None:
     text = b"User-agent: *\nContent-Signal: search=no\nDisallow: /no\n"
     state = judge(Answer(0.0, status=200, body=text), None, 0.0, "xyro")
     assert [state.refusal(f"http://h/{path}") for path in ("no", "yes")] == ["robots-disallowed", "content-signal"]
+
+
+async def test_rules_of_a_long_file_are_compiled_before_the_first_page_asks(monkeypatch):
+    table, body = RobotsTable("xyro"), b"User-agent: *\n" + b"".join(b"Disallow: /f%d\n" % k for k in range(10_000))
+    state = await table.learn_long("http://a.test", answer(200, body=body), 0.0)
+    monkeypatch.setattr("xyro.robots.Protego.parse", None)  # takes .2 s, in which the event loop would stand
+    assert state.refusal("http://a.test/f9") == "robots-disallowed"
+    assert state.refusal("http://a.test/g") == ""
