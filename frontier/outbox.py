@@ -239,15 +239,16 @@ class Outbox:
             ledger.count_elsewhere(transfer.spent, transfer.pages)
 
     def _inherit(self, items: Iterable[Passing]) -> None:
-        """Leave the credit that came with links to the domains of their hosts, less the price of an introduction, which
-        is among it."""
-        introduced: set[str] = set()
+        """Hand the credit that came with links over to the domains of their hosts. The price of an introduction is
+        among it, for the sender cannot know whether the host is new: it is due only if it is."""
+        introductions, introduced = self.partition.introductions, set[str]()
         for item in items:
             host = authority(item.url)
             is_new = host not in self.partition.hosts.numbers and host not in introduced
-            if item.credit or (is_new and self.pages.may_be_read(item.url, item.depth)):
-                heritage = max(item.credit - PRICE, 0)
-                self.partition.introductions.inherit(site_of(host_of(item.url)), heritage)
+            if is_new and (item.credit or self.pages.may_be_read(item.url, item.depth)):
+                introductions.inherit(site_of(host_of(item.url)), max(item.credit - PRICE, 0))
+            elif item.credit:
+                introductions.give(site_of(host_of(item.url)), item.credit)
             introduced.add(host)
 
     def acknowledge(self, ack: Ack, now: float) -> None:

@@ -43,6 +43,8 @@ LOOKED = 64
 """most pages with waiting links that one turn looks at"""
 SLICE_PAUSE = 0.125
 """seconds between two turns that look at the rest of a long page: others have theirs meanwhile"""
+REMEMBERED = 1 << 17
+"""hosts of other partitions that a partition remembers to have paid for, some 100 bytes each"""
 RELIEF = 1.0
 """seconds between two hosts that a process lets in though nobody earned it, while the crawl has nothing to read"""
 
@@ -128,6 +130,10 @@ class WaitingLinks:
         self._partitions: int = partition.facts["partitions"]
         self.heritage: dict[str, int] = {}
         """host of another partition -> credit for its domain there, until a transfer takes it"""
+        self._elsewhere: dict[str, None] = {}
+        """hosts of other partitions that links from here have led to: each costs its price once"""
+        self._heirs_elsewhere: dict[str, None] = {}
+        """their domains that were left something"""
         self.now = 0.0
         self._places: dict[str, int] = {}
         """host -> unread pages that it may still get"""
@@ -189,12 +195,19 @@ class WaitingLinks:
     def _introduce(self, name: str, url: str, parent: LocalPage) -> bool:
         host = host_of(url)
         heir = site_of(host)
-        heritage = self.introductions.introduce(self.domain_of(parent), heir)
+        is_elsewhere = self._partitions > 1 and partition_of(host, self._partitions) != self.partition.number
+        if is_elsewhere and name in self._elsewhere:
+            return True
+        known = is_elsewhere and heir in self._heirs_elsewhere
+        heritage = self.introductions.introduce(self.domain_of(parent), "" if known else heir)
         if heritage < 0:
             return False
         self._new.add(name)
-        if self._partitions > 1 and partition_of(host, self._partitions) != self.partition.number:
+        if is_elsewhere:
             self.heritage[name] = PRICE + heritage
+            _remember(self._elsewhere, name)
+            if heritage:
+                _remember(self._heirs_elsewhere, heir)
         else:
             self.introductions.inherit(heir, heritage)
         return True
@@ -295,7 +308,7 @@ class WaitingLinks:
             return False
         page = next((page for page in self._line if any(part.introduces for part in self._waits[page])), None)
         if page is not None and self._relief.take(now):
-            self.introductions.relieve(self.domain_of(page))
+            self.introductions.give(self.domain_of(page), PRICE)
         return True
 
 
@@ -305,6 +318,13 @@ class Rooms:
     def __init__(self, links: WaitingLinks) -> None:
         self.half_free = cache(links.half_free)
         self.may_introduce = cache(links.may_introduce)
+
+
+def _remember(names: dict[str, None], name: str) -> None:
+    """Add a name; the first one is forgotten beyond REMEMBERED."""
+    names[name] = None
+    if len(names) > REMEMBERED:
+        del names[next(iter(names))]
 
 
 def _parts(urls: Sequence[str]) -> list[Sequence[str]]:

@@ -558,9 +558,10 @@ class Introductions:
         if not self._introduced[number]:
             self._credit[number] = max(self._credit[number], heritage)
 
-    def relieve(self, domain: str) -> None:
-        """Give the domain the price of one introduction, which it did not earn."""
-        self._credit[self._number(domain, 0)] += PRICE
+    def give(self, domain: str, credit: int) -> None:
+        """Add credit that the domain did not earn: so that a link goes on, or because it was paid for a host that was
+        known already."""
+        self._credit[self._number(domain, 0)] += credit
 
     def count_read(self, domain: str) -> None:
         """A page of the domain was read for the first time."""
@@ -571,14 +572,14 @@ class Introductions:
     def introduce(self, domain: str, heir: str) -> int:
         """A link of the domain brings in a new host of the domain `heir`: the credit to leave to that, -1 where there
         is too little for the host. A thousand hosts of one heir, introduced one by one, inherit as much as a single
-        one."""
+        one. An empty heir inherits nothing."""
         number = self._number(domain, self.grant)
         credit = self._credit[number] - PRICE
         if credit < 0:
             return -1
         heritage = min(HERITAGE, credit >> 2)
         known = self.numbers.get(heir)
-        if heir == domain or (known is not None and (self._introduced[known] or self._credit[known] >= heritage)):
+        if heir in ("", domain) or (known is not None and (self._introduced[known] or self._credit[known] >= heritage)):
             heritage = 0
         self._credit[number] = credit - heritage
         self._introduced[number] += 1

@@ -70,10 +70,10 @@ class PartitionLoop:
 
     A group costs 1 ms and more, whatever is in it. Where a node has several partitions, little comes in for each of
     them, so their windows are longer: together they begin about as many groups a second as one partition alone would,
-    and they look about as often at what has become due. Cash of others never makes a group in a hurry, unless it brings
-    pages to a partition that has nothing to read; where the
-    fetchers starve a group waits for those of its own reports that are just being read (`is_complete`), but no longer
-    than that of a lone partition.
+    and they look about as often at what has become due. Cash of others never makes a group in a hurry while anything is
+    read, and waits for one of reports unless it brings pages to a partition that has nothing to read; where the fetchers
+    starve a group waits for those of its own reports that are just being read (`is_complete`), but no longer than that
+    of a lone partition.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class PartitionLoop:
         cash_alone = self._work.may_wait
         if not cash_alone and self._starving() and self.is_complete:
             return 0.0
-        if self._idle() or (self._awakes if cash_alone else self._pressing()):  # all wait for this cash
+        if self._idle() or (not cash_alone and self._pressing()):  # all wait for this cash
             return least
         return max(least, min(least * self._partitions, LONGEST_WINDOW))
 

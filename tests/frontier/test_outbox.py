@@ -371,7 +371,7 @@ def test_transfers_of_a_turn_are_applied_at_once_as_one_after_the_other():
     assert [units % UNIT for units in cash] == [16, 10], "and what the virtual page paid"
     assert {(ack.target, ack.seq) for ack in acks(crawl)} == {(1, 2), (2, 1)}
     domain = site_of(host_of(first))
-    assert crawl.frontier.partition.introductions.state(domain)[0] == 30, "a domain has what most it was left"
+    assert crawl.frontier.partition.introductions.state(domain)[0] == 30 + PRICE + 4, "a new host costs one price"
 
 
 def test_no_domain_is_looked_up_for_hosts_that_are_not_read():

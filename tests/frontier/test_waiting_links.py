@@ -14,6 +14,7 @@ from xyro.metadata import rows
 from xyro.metadata.hosts import HERITAGE, PRICE, Introductions
 from xyro.metadata.states import HINTED
 from xyro.wire.messages import Kind, LinkKind, LoadReport, LoadState
+from xyro.wire.urls import host_of, site_of
 
 
 def settings(**standing: int) -> Settings:
@@ -132,6 +133,26 @@ def test_new_hosts_are_let_in_as_far_as_credit_goes(partitions):
     assert 1 < len(read) < 8
     assert sum(frontier.pages.waiting_links.links() for frontier in crawl.frontiers) == 20 - len(read)
     assert crawl.audit()["ok"]
+
+
+def test_a_host_of_another_partition_costs_its_price_once():
+    crawl = Crawl.in_memory(2, settings=settings(new_hosts=1_000))
+    crawl.submit(url(0))
+    home = crawl.owner(url(0))
+    there = next(
+        f"http://far{number}.test" for number in range(100) if crawl.owner(f"http://far{number}.test/") != home
+    )
+    deeper = [f"{url(0)}{number}" for number in range(5)]
+    links = {url(0): deeper} | {page: [f"{there}/{number}" for number in range(8)] for page in deeper}
+    read = crawled(crawl, links)
+    assert {f"{there}/{number}" for number in range(8)} <= set(read)
+    introductions = crawl.frontiers[home].partition.introductions
+    credit, reads, introduced = introductions.state(site_of(host_of(url(0))))
+    assert introduced == 1 and credit == 1_000 * PRICE + reads - PRICE - HERITAGE
+    there_credit, there_reads, _ = crawl.frontiers[1 - home].partition.introductions.state(
+        site_of(host_of(f"{there}/"))
+    )
+    assert there_credit == HERITAGE + there_reads
 
 
 def test_while_nothing_else_is_left_one_host_a_second_is_let_in():
