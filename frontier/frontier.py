@@ -417,6 +417,8 @@ class Frontier:
                 self.reads += report.status > 0
                 if report.status and report.error:
                     self._count_error(report)
+                for count in self.hooks.set_aside:
+                    count(Settled(page, report, visit, lease, row, None), self._now)
                 return None
             report, visit = judged
         if self.partition.flags[page] & WANTED:

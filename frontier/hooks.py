@@ -15,6 +15,7 @@ an extension returned is found by its type (`Hooks.extension`).
     importance   before pages are dated: what stands for importance   rank (guide = "interest")
     basis        while a page is dated: importance and change rate    clusters
     settled      when pages are dated, before orders are chosen       publications, subscriptions, clusters, focus
+    set_aside    when an answer is none of its page's                 metrics
     deadlines    when a page is about to be ordered                   publications, subscriptions
     limits       before orders are made: most reads that may be       bounded crawls of a cluster
     alarms       outside turns: when a turn is wanted                 bounded crawls of a cluster
@@ -69,6 +70,8 @@ class Hooks:
         """(page id, importance, change rate) -> those to date the page by"""
         self.settled: list[Callable[[Sequence[Settled], float], None]] = []
         """(orders settled in this turn, now)"""
+        self.set_aside: list[Callable[[Settled, float], None]] = []
+        """(order whose answer is none of its page's: a challenge, or one that is doubted; now)"""
         self.deadlines: list[Callable[[LocalPage], float]] = []
         """local page number -> time by which it was promised to be read, seconds since 1970; 0 = it was not"""
         self.limits: list[Callable[[float], int]] = []

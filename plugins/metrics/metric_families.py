@@ -75,7 +75,7 @@ class CrawlMetrics(Collector):
 
 
 def _reads(figures: Figures) -> Iterator[Metric]:
-    reads = CounterMetricFamily("xyro_reads", "Orders settled.", labels=("result", "purpose"))
+    reads = CounterMetricFamily("xyro_reads", "Reads, and orders that got no answer.", labels=("result", "purpose"))
     counts: Counter[tuple[str, str]] = Counter()
     for part in figures:
         counts.update({(result, purpose): count for result, purpose, count in part["reads"]})

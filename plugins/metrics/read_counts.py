@@ -1,9 +1,14 @@
-"""Counts the reads of one partition for `GET /metrics`: once a commit group, over all orders that it settled."""
+"""Counts the reads of one partition for `GET /metrics`: once a commit group, over all orders that it settled.
+
+What was read of a page is its result: ok, not-modified, redirect, gone, or failed (also where nothing answered). An
+answer that is none of its page's is a `challenge` (or a block), or `doubted`: it looks like one, and is asked for again.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +22,8 @@ if TYPE_CHECKING:
     from xyro.frontier.frontier import Frontier
 
 KEY = "metrics"
+RESULTS = ("ok", "not-modified", "redirect", "gone", "failed", "challenge", "doubted")
+PURPOSES = ("discovery", "refresh")
 PHASES = ("read", "settle")
 """of an order: from its request to the last byte, and from there until its commit group takes it"""
 READ_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -48,8 +55,8 @@ class ReadCounts:
 
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
-        self.reads: Counter[tuple[str, str]] = Counter()
-        """(result, purpose)"""
+        self.reads: Counter[tuple[str, str]] = Counter(dict.fromkeys(product(RESULTS, PURPOSES), 0))
+        """(result, purpose); each from the beginning, for a rate does not see the one that a count begins with"""
         self.changes: Counter[str] = Counter()
         """by what the read was ordered for: names of priorities"""
         self.decoded = 0
@@ -58,6 +65,7 @@ class ReadCounts:
         self.waits = {priority: TimeCounts(WAIT_BOUNDS) for priority in Priority}
         """from when a page was due, or its order was given out, to its request"""
         frontier.hooks.settled.append(self.settled)
+        frontier.hooks.set_aside.append(self.set_aside)
         frontier.hooks.status[KEY] = self.figures
 
     def settled(self, settled: Sequence[Settled], now: float) -> None:
@@ -66,7 +74,21 @@ class ReadCounts:
             return
         self.reads.update((_result(order), _purpose(order)) for order in settled)
         self.changes.update(order.lease.priority.name.lower() for order in settled if order.visit.changed is True)
-        sent = [order for order in settled if order.report.status]
+        self._count_answers([order for order in settled if order.report.status], now)
+
+    def set_aside(self, order: Settled, now: float) -> None:
+        """Count an order whose answer is none of its page's. One that the pool spared was not answered."""
+        if order.report.status:
+            self.reads[self._doubt(order), _purpose(order)] += 1
+            self._count_answers([order], now)
+
+    def _doubt(self, order: Settled) -> str:
+        partition = self._frontier.partition
+        mask = partition.hosts.masks.get(partition.hosts_of[order.page])
+        return "challenge" if mask is not None and mask.vendor else "doubted"
+
+    def _count_answers(self, sent: Sequence[Settled], now: float) -> None:
+        """Bytes and times."""
         self.decoded += sum(order.report.size for order in sent)
         self.phases["read"].add([order.report.ended - order.report.started for order in sent])
         self.phases["settle"].add([max(now - order.report.ended, 0.0) for order in sent])

@@ -87,14 +87,16 @@ class RecentFigures:
         return (last.processor - first.processor) / max(last.steady - first.steady, 1e-9)
 
     def series(self) -> list[list[float]]:
-        """[seconds since 1970, reads a second, failures a second] between each two samples, the oldest first."""
+        """[seconds since 1970, reads a second, failures a second] between each two samples, the oldest first. Times are by
+        the clock of now: those from before it was set are as far back as they are."""
         samples = list(self._samples)
-        found = []
+        found: list[list[float]] = []
+        ahead = samples[-1].wall - samples[-1].steady if samples else 0.0
         for before, after in itertools.pairwise(samples):
             seconds = max(after.steady - before.steady, 1e-9)
             failures = after.errors.total() - before.errors.total()
             rates = (after.reads - before.reads) / seconds, failures / seconds
-            found.append([round(after.wall, 1), *(round(max(0.0, rate), 3) for rate in rates)])
+            found.append([round(ahead + after.steady, 1), *(round(max(0.0, rate), 3) for rate in rates)])
         return found
 
     def outlook(self, pages: Population, settings: RefreshSettings, kappa: float) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 """Answers that are not the page: challenges, suspicion, soft 404s and duplicates, turn by turn and after a restart."""
 
+from collections import Counter
+
 import pytest
 
 from tests.frontier.rig import START, Crawl, report, signature, snapshot, url
 from xyro.configs.schema import CrawlSettings, RefreshSettings, Settings
 from xyro.metadata.states import State
+from xyro.plugins.metrics.read_counts import ReadCounts
 from xyro.service.views.summary import summary
 from xyro.service.views.why import why
 
@@ -67,8 +70,18 @@ def test_a_wall_changes_nothing_and_its_host_is_left_alone(partitions, answer):
     crawl = crawled(partitions)
     before, there = facts(crawl), crawl.cash()
     frontier, page = crawl.page(PAGES[0])
-    reread(crawl, lambda order, now: answer(order, now) if "//h0." in order.url else honest(order, now))
+    read_counts, walls = [ReadCounts(frontier) for frontier in crawl.frontiers], 0
+
+    def web(order, now):
+        nonlocal walls
+        walls += "//h0." in order.url
+        return answer(order, now) if "//h0." in order.url else honest(order, now)
+
+    reread(crawl, web)
     assert facts(crawl) == before
+    counted = sum((counts.reads for counts in read_counts), Counter())
+    doubted = counted["doubted", "refresh"]
+    assert counted["challenge", "refresh"] == walls - doubted > 0 and (doubted > 0) is (answer is walled)
     host = frontier.partition.hosts_of[page]
     mask = frontier.partition.hosts.masks[host]
     assert mask.vendor == ("akamai" if answer is challenged else "unnamed") and mask.until > crawl.now - 3_600.0

@@ -242,6 +242,13 @@ def submit_if_up(main, data):
         process("submit", f"http://{main}/p?last", "--data", data)
 
 
+AGO = (
+    "[...document.querySelectorAll('#now svg text')].map((each) => each.textContent)"
+    ".find((text) => text.endsWith(' ago'))"
+)
+"""where the chart of speed begins"""
+
+
 async def visit(link, incidents, pictures):
     """Seconds from the moment at which each incident is caused to that at which the first view names it."""
     took = {}
@@ -258,6 +265,10 @@ async def visit(link, incidents, pictures):
             took[kind] = time.monotonic() - onset
             await tab.until(f"document.querySelector('#limit').innerText.includes({json.dumps(text)})")
         await tab.picture(pictures / "incidents.png")
+        curve = (await tab.value("document.querySelector('#now .curve').getAttribute('points')")).split()
+        places, shown = [float(point.partition(",")[0]) for point in curve], await tab.value(AGO)
+        assert places == sorted(places) and places[0] >= 0.0, "times are in order, also where the clock was set"
+        assert shown != "10 s ago", "the chart of ten minutes has all of the run"
         assert tab.console == []
         assert await tab.value("document.documentElement.scrollWidth") == 1200, "what failed is told in its frame"
     return took

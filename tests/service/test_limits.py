@@ -185,6 +185,7 @@ def test_a_clock_that_is_set_is_told_for_an_hour():
         recent.note(0, lambda: errors)
         clock.advance(5.0)
     assert recent.clock_step == -3600.0
+    assert [time for time, _, _ in recent.series()] == [1e9 - 3600.0 + step for step in (5.0, 10.0, 15.0)]
     clock.advance(3600.0)
     assert recent.clock_step == 0.0
 

@@ -18,7 +18,7 @@ from tests.plugins.serving import serving
 from tests.plugins.test_subscribed import bring_forward
 from tests.service.face import LOOPBACK, rows, said, started, until
 from tests.service.neighbours import Neighbours, crawling
-from tests.service.test_metrics import free_port, get, values
+from tests.service.test_metrics import free_port, get, total, values
 from xyro.lab.zoo.interstitials import INTERSTITIALS
 from xyro.plugins.metrics.metric_families import CrawlMetrics
 from xyro.plugins.publish.promises import PublisherClaim
@@ -82,6 +82,9 @@ def test_challenges_are_those_that_the_server_answered_with_and_the_orders_that_
         assert len(site.answered[kind.vendor]) == 1, "left alone after the first"
         assert found[f'xyro_challenges_total{{kind="spared",vendor="{kind.vendor}"}}'] == len(spared) > 0
         assert found[f'xyro_challenged_hosts{{vendor="{kind.vendor}"}}'] == 1.0
+    reads = [found[f'xyro_reads_total{{purpose="discovery",result="{result}"}}'] for result in ("ok", "challenge")]
+    assert reads == [1.0, 2.0] and total(found, "xyro_reads_total") == 3.0, "each answer for a page, and nothing else"
+    assert found['xyro_read_seconds_count{phase="read"}'] == total(found, "xyro_order_wait_seconds_count") == 3.0
     assert found['xyro_hosts{state="challenged"}'] == found['xyro_errors_total{class="challenge"}'] == 2.0
 
 
