@@ -1,4 +1,4 @@
-"""Packs the importance of every page of a crawl, for those who read its contents from the disk beside it.
+"""Packs the importances of pages, for those who read their contents from the disk beside the crawl.
 
 For each partition its number and its pages (two uint64), and their importances (float32 each), little endian.
 """
@@ -15,19 +15,26 @@ if TYPE_CHECKING:
     from xyro.service.views.views import Views
 
 _HEAD = struct.Struct("<QQ")
+Weights = list[tuple[int, NDArray[np.float32]]]
+"""(partition, importances of its pages by their numbers there, a mean page of the crawl having 1)"""
 
 
-def packed_weights(views: Views) -> bytes:
-    """Pack the importances of all pages by their numbers in their partitions; a mean page has 1."""
-    parts = []
-    for view in views.views:
-        values = (view.importance / views.mean).astype("<f4")
-        parts += [_HEAD.pack(view.partition.number, len(values)), values.tobytes()]
-    return b"".join(parts)
+def weights_of(views: Views, mean: float | None = None) -> Weights:
+    """The importances of all pages. mean: that of a page of the whole crawl, where the views are of a part."""
+    return [
+        (view.partition.number, (view.importance / (mean or views.mean)).astype("<f4")) for view in views.views
+    ]
 
 
-def unpacked_weights(packed: bytes) -> list[tuple[int, NDArray[np.float32]]]:
-    """(partition, importances) of each partition."""
+def packed_weights(weights: Weights) -> bytes:
+    """Pack importances."""
+    return b"".join(
+        part for number, values in weights for part in (_HEAD.pack(number, len(values)), values.tobytes())
+    )
+
+
+def unpacked_weights(packed: bytes) -> Weights:
+    """Read what `packed_weights` packed."""
     found, start = [], 0
     while start < len(packed):
         partition, count = _HEAD.unpack_from(packed, start)

@@ -12,26 +12,28 @@ GET  /contents/answers?page=           JSON: {"all": [seconds], "bodies": [secon
 GET  /contents/html?page=&time=        the body of the answer that was read then (seconds)
 GET  /contents/latest?page=            JSON: [row of the index, packed text in base64], or null
 GET  /contents/times?partition=        JSON lines: [page id, seconds], the latest text of each of its pages
-GET  /contents/weights                 importance of every page (page_weights.py); not of a node of a cluster
-GET  /contents/texts?by=&since=&least=   /contents/warc?by=&since=&least=    JSON lines
+GET  /contents/weights                 importances of now (page_weights.py) of all pages of partitions that are here, or
+                                       of whose pages something is kept here
+GET  /contents/weights?part=1&partition=&mean=   JSON: the same of one partition that is here, in base64
+GET  /contents/texts?by=&since=&least=   /contents/warc?by=&since=&least=    JSON lines, by the importances of now
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
 
 from xyro.contents_index import FOLDER
 from xyro.plugins.contents.contents_view import ORDERS, ContentsView
-from xyro.plugins.contents.page_weights import packed_weights
+from xyro.plugins.contents.page_weights import Weights, packed_weights, unpacked_weights, weights_of
 from xyro.service.node import http_json
 from xyro.service.node.long_views import stream_parts
 from xyro.wire.errors import InputError
@@ -45,15 +47,23 @@ AT_ONCE = 32
 """rows that a thread reads between two turns of the event loop"""
 
 
-def contents_routes(node: Node) -> list[web.RouteDef]:
+class OtherNodes(Protocol):
+    """The nodes of a cluster, asked by one of them. MachineError: one does not answer."""
+
+    async def mean(self) -> float: ...
+    async def ask_partition(self, partition: int, path: str) -> Any: ...
+
+
+def contents_routes(node: Node, others: Callable[[], OtherNodes | None]) -> list[web.RouteDef]:
+    """others: those of the cluster, where there is one."""
     keep = node.settings.keep
-    api = _ContentsRoutes(Path(keep.directory) if keep.directory else node.data.path / FOLDER, node)
+    api = _ContentsRoutes(Path(keep.directory) if keep.directory else node.data.path / FOLDER, node, others)
     return [web.get("/contents/{question}", api.answer)]
 
 
 class _ContentsRoutes:
-    def __init__(self, directory: Path, node: Node) -> None:
-        self._directory, self._clock, self._node = directory, node.clock, node
+    def __init__(self, directory: Path, node: Node, others: Callable[[], OtherNodes | None]) -> None:
+        self._directory, self._clock, self._node, self._others = directory, node.clock, node, others
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer the question that the path names. InputError: there is none of this name."""
@@ -74,17 +84,22 @@ class _ContentsRoutes:
         return await asyncio.to_thread(look)
 
     async def _streamed(
-        self, request: web.Request, find: Callable[[ContentsView], Iterable[object]]
+        self, request: web.Request, find: Callable[[ContentsView], Iterable[object]], weighed: bool = False
     ) -> web.StreamResponse:
         with await asyncio.to_thread(ContentsView, self._directory, self._clock.time()) as view:
+            if weighed:
+                await asyncio.to_thread(view.weigh, await self._weights(view.partitions()))
             return await stream_parts(request.path, _json_lines(iter(find(view))), request)
 
     async def partitions(self, _: web.Request) -> web.Response:
+        return http_json.answer(await self._kept())
+
+    async def _kept(self) -> list[int]:
+        """The partitions of whose pages something is kept."""
         try:
-            found = await self._found(ContentsView.partitions)
+            return await self._found(ContentsView.partitions)
         except InputError:  # nothing is kept yet
-            found = []
-        return http_json.answer(found)
+            return []
 
     async def page(self, request: web.Request) -> web.Response:
         url = request.query.get("url", "")
@@ -109,14 +124,37 @@ class _ContentsRoutes:
         page = PageId(_whole(request.query, "page"))
         return http_json.answer(await self._found(lambda view: view.stale(page)))
 
-    async def weights(self, _: web.Request) -> web.Response:
-        if len(self._node.partitions_here) != self._node.data.count:
-            raise InputError(
-                "this node has some partitions of its crawl alone; its importances are those of last reads"
-            )
-        with await self._node.views() as views:
-            packed = await asyncio.to_thread(packed_weights, views)
+    async def weights(self, request: web.Request) -> web.Response:
+        if "partition" in request.query:
+            try:
+                mean = float(request.query.get("mean", ""))
+            except ValueError:
+                raise InputError("contents: mean is a number") from None
+            own = await self._own_weights({_whole(request.query, "partition")}, mean)
+            return http_json.answer(b64encode(packed_weights(own)).decode())
+        kept = {*await self._kept(), *self._node.partitions_here}
+        packed = packed_weights(await self._weights(kept))
         return web.Response(body=packed, headers={**http_json.HEADERS, "Content-Type": "application/octet-stream"})
+
+    async def _weights(self, partitions: Collection[int]) -> Weights:
+        """Importances of now of the pages of some partitions, whichever nodes have them."""
+        others = self._others()
+        if others is None:
+            return await self._own_weights(partitions, None)
+        mean = await others.mean()
+        here = {q for q in partitions if q in self._node.partitions_here}
+        found = await self._own_weights(here, mean)
+        for partition in {*partitions} - here:
+            path = f"/contents/weights?part=1&partition={partition}&mean={mean!r}"
+            found += unpacked_weights(b64decode(await others.ask_partition(partition, path)))
+        return found
+
+    async def _own_weights(self, partitions: Collection[int], mean: float | None) -> Weights:
+        """Those of partitions that are here."""
+        if not (here := {q for q in partitions if q in self._node.partitions_here}):
+            return []
+        with await self._node.views(only=here if mean is not None else None) as views:
+            return await asyncio.to_thread(weights_of, views, mean)
 
     async def text(self, request: web.Request) -> web.Response:
         page, number = PageId(_whole(request.query, "page")), _whole(request.query, "version")
@@ -142,11 +180,11 @@ class _ContentsRoutes:
 
     async def texts(self, request: web.Request) -> web.StreamResponse:
         chosen = _chosen(request.query)
-        return await self._streamed(request, lambda view: view.texts(*chosen))
+        return await self._streamed(request, lambda view: view.texts(*chosen), weighed=True)
 
     async def warc(self, request: web.Request) -> web.StreamResponse:
         chosen = _chosen(request.query)
-        return await self._streamed(request, lambda view: view.warc(*chosen))
+        return await self._streamed(request, lambda view: view.warc(*chosen), weighed=True)
 
 
 async def _json_lines(rows: Iterator[object]) -> AsyncIterator[bytes]:

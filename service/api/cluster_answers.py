@@ -161,6 +161,10 @@ class ClusterAnswers:
         method, path = "POST" if body else "GET", f"{path}?{urlencode({'part': 1, **query})}"
         return await self._gathering.ask_owner([self._partition_of(url)], path, method, body)
 
+    async def ask_partition(self, partition: int, path: str) -> Any:
+        """Ask the node that has a partition. MachineError: it does not answer."""
+        return await self._gathering.ask_owner([partition], path)
+
     async def passed_on(self, request: web.Request) -> web.Response | None:
         """Return the answer of the node whose document a request names, by URL or page id; None: this node has it."""
         reference, partitions = request.query.get("what", ""), self._bus.placement.partitions

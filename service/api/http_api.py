@@ -148,7 +148,7 @@ class HttpApi:
                 *xml_routes(self.node, self._long_views),
                 *promise_routes(self.node),
                 *change_routes(self.node),
-                *contents_routes(self.node),
+                *contents_routes(self.node, lambda: self._cluster),
                 *bound_routes(self.node),
                 *self._dashboard.routes(),
             ]

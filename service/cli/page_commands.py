@@ -92,7 +92,7 @@ def export_contents(
 
 
 def _importances(place: CrawlPlace) -> list[tuple[int, NDArray[np.float32]]]:
-    """The importances of now; none where they cannot be had, as on a node of a cluster, which is told."""
+    """The importances of now; none where they cannot be had, as of a node that was stopped, which is told."""
     from xyro.service.cli.stopped_crawl import importances
 
     try:

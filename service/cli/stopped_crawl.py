@@ -71,14 +71,14 @@ def exported(place: CrawlPlace, table: str) -> Iterator[Iterable[dict[str, Any]]
 
 
 def importances(place: CrawlPlace) -> list[tuple[int, NDArray[np.float32]]]:
-    """(partition, importances of its pages, by their numbers there; a mean page has 1), of the running process or the
-    stopped directory. InputError: it has not all partitions of its crawl."""
-    from xyro.plugins.contents.page_weights import packed_weights, unpacked_weights
+    """(partition, importances of its pages, by their numbers there; a mean page has 1), of the running process (of a node,
+    by all nodes of its cluster) or the stopped directory. InputError: that has not all partitions of its crawl."""
+    from xyro.plugins.contents.page_weights import unpacked_weights, weights_of
 
     if (remote := place.find()) is not None:
         return unpacked_weights(remote.body("/contents/weights")[0])
     with stopped_views(place.directory) as views:
-        return unpacked_weights(packed_weights(views))
+        return weights_of(views)
 
 
 def _rows(views: Views, table: str) -> Iterator[dict[str, Any]]:

@@ -180,8 +180,7 @@ def export(
     pages.
 
     histories: JSON lines only, for `xyro lab refresh --changes`; texts: the latest text of each page, plain and as
-    Markdown ([keep] text); warc: the WARC files ([keep] warc) and what is in them. Importance is that of now; with
-    --join, in texts and warc, that of the page's last read.
+    Markdown ([keep] text); warc: the WARC files ([keep] warc) and what is in them. Importance is that of now.
 
     texts --to FOLDER: a Markdown file for each page, in folders as in its URL; FOLDER/_pages.jsonl lists them.
     """
