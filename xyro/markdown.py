@@ -125,10 +125,14 @@ def _line(block: TextBlock) -> str:
     if not markup:
         return _escaped(block.text)
     markup = " ".join(plain(markup).split())
-    line = _escaped(markup)
+    line = _MEANT.sub(_literal, markup)
     if "\1{" in line or "\1(" in line:
         line = _PLAIN_EMPHASIS.sub(_emphasized, line)
-    if _STYLED.search(line) or "\1$\1#" in markup:
+    if "\1$\1#" in markup:
+        return _styled(markup, block.targets)
+    if MARK not in line:
+        return _spaced(line)
+    if _STYLED.search(line):
         return _styled(markup, block.targets)
     before, *pieces = line.split(MARK)
     parts = [before]
@@ -140,7 +144,12 @@ def _line(block: TextBlock) -> str:
             if bare := words.strip():
                 words = words.replace(bare, f"[{bare}]({_target(block.targets[number - 1])})", 1)
         parts.append(words)
-    return " ".join("".join(parts).split())
+    return _spaced("".join(parts))
+
+
+def _spaced(line: str) -> str:
+    """Fold the spaces where pieces of a line with single ones meet."""
+    return " ".join(line.split()) if "  " in line or line[:1] == " " or line[-1:] == " " else line
 
 
 def _emphasized(found: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -117,7 +117,11 @@ def page_text(body: bytes, codec: str, url: str, bounds: PageBounds = LONG) -> P
     root = tree.body
     if root is None:
         return None
-    base, main, facts = _base(tree, tame, url), _main(tree, tame), _facts(tree, tame.source)
+    base, main, facts = (
+        _base(tree, tame, url),
+        _main(tree, tame),
+        _facts(tree, tame.source, tame.present(["script", "time"])),
+    )
     if silent := tame.present(_SILENT):
         tree.strip_tags(silent)
     if raw := tame.present(_RAW):
@@ -134,7 +138,7 @@ def page_text(body: bytes, codec: str, url: str, bounds: PageBounds = LONG) -> P
 
 def facts_of(source: str) -> PageText:
     """Title, language and dates of a page, without its text."""
-    return _facts(LexborHTMLParser(source), source)
+    return _facts(LexborHTMLParser(source), source, ("script", "time"))
 
 
 def markdown_of(source: str, url: str) -> str:
@@ -144,14 +148,16 @@ def markdown_of(source: str, url: str) -> str:
     return joined(blocks) if blocks else ""
 
 
-def _facts(tree: LexborHTMLParser, source: str) -> PageText:
+def _facts(tree: LexborHTMLParser, source: str, present: Sequence[str]) -> PageText:
+    """present: of script and time, the elements that the page may have; without one, no date is looked for in it."""
     head, element = tree.head, tree.root
     title = (head.css_first("title") if head is not None else None) or tree.css_first("title")
     if title is not None and _is_drawn(title):
         title = None
-    language = (element.attributes.get("lang") or element.attributes.get("xml:lang") or "") if element else ""
+    named = element.attributes if element is not None else {}
+    language = named.get("lang") or named.get("xml:lang") or ""
     heading = " ".join(title.text().split())[:500] if title else ""
-    return PageText("", "", heading.replace("\0", ""), language.strip()[:35], *_dates(source))
+    return PageText("", "", heading.replace("\0", ""), language.strip()[:35], *_dates(source, present))
 
 
 def _is_drawn(title: LexborNode) -> bool:
@@ -200,14 +206,16 @@ def _main(tree: LexborHTMLParser, tame: TameSource) -> LexborNode | None:
     return found[0] if len(found) == 1 else None
 
 
-def _dates(source: str) -> Iterator[str]:
+def _dates(source: str, present: Sequence[str]) -> Iterator[str]:
     """(published, modified)"""
     head = source[: max(source.find("<body"), 0)]
     lower = head.lower()
     dated = any(word in lower for word in _DATED)
     for meaning, (structured, element) in _WRITTEN.items():
         key = "datePublished" if meaning == "published" else "dateModified"
-        found = (structured.search(source) if key in source else None) or (element.search(head) if dated else None)
-        if found is None and meaning == "published" and "<time" in source:
+        found = structured.search(source) if "script" in present and key in source else None
+        if found is None and dated:
+            found = element.search(head)
+        if found is None and meaning == "published" and "time" in present:
             found = _TIME.search(source)
         yield html.unescape(found[1]).strip() if found else ""

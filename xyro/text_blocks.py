@@ -19,7 +19,7 @@ _ALWAYS = frozenset(["li", "pre", "table"])
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
-class Enclosure(Struct):
+class Enclosure(Struct, gc=False):
     """A quote, or an item of a list, that blocks stand in; compared by identity."""
 
     marker: str
@@ -32,8 +32,8 @@ class Enclosure(Struct):
     """its list may begin right below a line of text"""
 
 
-class TextBlock(Struct):
-    """A paragraph, heading, item, table or piece of code."""
+class TextBlock(Struct, gc=False):
+    """A paragraph, heading, item, table or piece of code. No block leads back to itself: nothing is to be collected."""
 
     text: str
     kind: str = ""
@@ -86,9 +86,10 @@ def densest(blocks: list[TextBlock], parts: list[tuple[int, int]]) -> list[TextB
     sections: Sections | None = None
     for first, end in parts:
         if sums[end] - sums[first] >= DENSE * sums[-1] > 0:
-            sections = sections or Sections(blocks, whole)
-            if sections.has_beside(first, end):
-                continue
+            if any(block.kind in HEADINGS for block in itertools.chain(blocks[:first], blocks[end:])):
+                sections = sections or Sections(blocks, whole)
+                if sections.has_beside(first, end):
+                    continue
             begin = min(_outline(blocks, first), next((n for n in range(first) if whole[n]), first))
             return blocks[begin : len(blocks) if all(whole[end:]) else end]
     return blocks

@@ -7,7 +7,8 @@
     scale_speed.py  `scale`: a directory that grows to millions of known URLs; scale_web.py, its computed web;
                     scale_looks.py, looks at it, stopped and running
     plan_speed.py   `plan`: choosing what is read next out of millions of pages
-    text_speed.py   `text`: main texts beside what people marked, by library
+    text_speed.py   `text`: main texts beside what people marked, by library; text_sets.py, public sets of such pages;
+                    text_cost.py, the time alone
     xml_speed.py    `xml`: documents a second, and RAM of those that wait
     measures.py     memory, CPU by thread and by part, lag of an event loop
 

@@ -58,8 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scale.add_argument("--data", type=Path, help="directory that is grown and kept [a temporary one]")
     scale.add_argument("--no-looks", action="store_true", help="growth, memory and opening alone")
     text = names.add_parser("text", help="main texts beside what people marked: F1 and time, by library")
-    text.add_argument("directories", type=Path, nargs="+", metavar="DIR",
+    text.add_argument("directories", type=Path, nargs="*", metavar="DIR",
                       help="NAME/source.html, NAME/expected.html; html/NAME.html, txt/NAME.txt; ...")  # fmt: skip
+    text.add_argument("--sets", type=Path, metavar="FOLDER",
+                      help="the sets of docs/figures.md; their packages are fetched into this folder")  # fmt: skip
+    text.add_argument("--cost", action="store_true", help="time alone, of all pages (*.html) below the directories")
+    text.add_argument("--pages", type=_counting, default=300, help="--cost: so many, spread over all [300]")
+    text.add_argument("--rounds", type=_counting, default=5, help="--cost: of which a page's least time counts [5]")
     text.add_argument("--marks", type=Path, help="file that names the element of each page that is its text")
     text.add_argument("--part", choices=("tune", "held", "all"), default="all", help="by a hash of the name [all]")
     text.add_argument("--worst", type=int, default=0, help="pages told where ours is furthest behind [0]")
@@ -87,9 +92,18 @@ def _run(name: str, options: dict[str, Any]) -> int:
 
         xml(**options)
     elif name == "text":
-        from xyro.lab.speed.text_speed import text
+        pages, rounds, sets = options.pop("pages"), options.pop("rounds"), options.pop("sets")
+        if options.pop("cost"):
+            from xyro.lab.speed.text_cost import cost
 
-        text(**options)
+            cost(options["directories"], pages, rounds)
+            return 0
+        from xyro.lab.speed.text_speed import marked_sets, text
+
+        if sets is not None:
+            marked_sets(sets, options["worst"])
+        if sets is None or options["directories"]:
+            text(**options)
     elif name == "scale":
         from xyro.lab.speed.scale_speed import scale
 

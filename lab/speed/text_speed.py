@@ -27,8 +27,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from xyro.charset import codec_for
 from xyro.lab.speed.measures import cpu_seconds
+from xyro.lab.speed.text_sets import SETS, TextSet, fetched
 from xyro.text_libraries import extractor_of
-from xyro.wire.errors import InputError
+from xyro.wire.errors import InputError, MachineError
 
 EXTRACTORS = ("xyro", "resiliparse", "trafilatura")
 URL = "https://example.org/articles/page.html"
@@ -50,6 +51,8 @@ class MarkedPage:
 
 def text(directories: Sequence[Path], worst: int, marks: Path | None, part: str) -> None:
     """Print a table, and the pages where ours is furthest behind the best. InputError: a directory has no pages."""
+    if not directories:
+        raise InputError("text: a directory of pages beside their texts, or --sets: `xyro lab speed text --help`")
     for directory in directories:
         found = marked_pages(directory) if marks is None else pages_by_marks(directory, marks)
         pages = [page for page in found if part in ("all", part_of(page.name))]
@@ -63,6 +66,18 @@ def text(directories: Sequence[Path], worst: int, marks: Path | None, part: str)
             if name == "xyro" or importlib.util.find_spec(name):
                 scores[name] = _measured(name, pages)
         _tell_worst(pages, scores, worst)
+
+
+def marked_sets(folder: Path, worst: int, sets: Sequence[TextSet] = SETS) -> None:
+    """Print a table of each set, whose packages are fetched into a folder; one that cannot be had is named."""
+    for each in sets:
+        _tell(f"{each.label}:")
+        try:
+            directory = fetched(each, folder)
+        except MachineError as error:
+            _tell(f"  not to be had: {error}")
+        else:
+            text([directory], worst, each.marks, each.part)
 
 
 def _tell(line: str) -> None:

@@ -21,16 +21,12 @@ Weights = list[tuple[int, NDArray[np.float32]]]
 
 def weights_of(views: Views, mean: float | None = None) -> Weights:
     """The importances of all pages. mean: that of a page of the whole crawl, where the views are of a part."""
-    return [
-        (view.partition.number, (view.importance / (mean or views.mean)).astype("<f4")) for view in views.views
-    ]
+    return [(view.partition.number, (view.importance / (mean or views.mean)).astype("<f4")) for view in views.views]
 
 
 def packed_weights(weights: Weights) -> bytes:
     """Pack importances."""
-    return b"".join(
-        part for number, values in weights for part in (_HEAD.pack(number, len(values)), values.tobytes())
-    )
+    return b"".join(part for number, values in weights for part in (_HEAD.pack(number, len(values)), values.tobytes()))
 
 
 def unpacked_weights(packed: bytes) -> Weights:

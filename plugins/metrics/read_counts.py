@@ -1,7 +1,8 @@
 """Counts the reads of one partition for `GET /metrics`: once a commit group, over all orders that it settled.
 
 What was read of a page is its result: ok, not-modified, redirect, gone, or failed (also where nothing answered). An
-answer that is none of its page's is a `challenge` (or a block), or `doubted`: it looks like one, and is asked for again.
+answer that is none of its page's is a `challenge` (or a block), or `doubted`: it looks like one, and is asked for
+again.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ def exported(place: CrawlPlace, table: str) -> Iterator[Iterable[dict[str, Any]]
 
 
 def importances(place: CrawlPlace) -> list[tuple[int, NDArray[np.float32]]]:
-    """(partition, importances of its pages, by their numbers there; a mean page has 1), of the running process (of a node,
-    by all nodes of its cluster) or the stopped directory. InputError: that has not all partitions of its crawl."""
+    """(partition, importances of its pages, by their numbers there; a mean page has 1), of the running process (of a
+    node, by all nodes of its cluster) or the stopped directory. InputError: that has not all partitions."""
     from xyro.plugins.contents.page_weights import unpacked_weights, weights_of
 
     if (remote := place.find()) is not None:

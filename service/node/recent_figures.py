@@ -87,8 +87,8 @@ class RecentFigures:
         return (last.processor - first.processor) / max(last.steady - first.steady, 1e-9)
 
     def series(self) -> list[list[float]]:
-        """[seconds since 1970, reads a second, failures a second] between each two samples, the oldest first. Times are by
-        the clock of now: those from before it was set are as far back as they are."""
+        """[seconds since 1970, reads a second, failures a second] between each two samples, the oldest first. Times are
+        by the clock of now: those from before it was set are as far back as they are."""
         samples = list(self._samples)
         found: list[list[float]] = []
         ahead = samples[-1].wall - samples[-1].steady if samples else 0.0

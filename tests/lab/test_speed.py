@@ -2,9 +2,11 @@
 
 import asyncio
 import mmap
+import re
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -24,8 +26,11 @@ from xyro.lab.speed.measures import (
     spread,
     thread_seconds,
 )
-from xyro.lab.speed.text_speed import bare, marked_pages, overlap, pages_by_marks
+from xyro.lab.speed.text_cost import cost
+from xyro.lab.speed.text_sets import SETS, TextSet
+from xyro.lab.speed.text_speed import bare, marked_pages, marked_sets, overlap, pages_by_marks
 from xyro.wire.clock import SystemClock
+from xyro.wire.errors import InputError
 
 
 def burn(seconds):
@@ -163,3 +168,37 @@ def test_pages_are_found_beside_their_marks(tmp_path: Path) -> None:
     marks.write_text("# why\nhtml/x article\n")
     assert [page.truth for page in marked_pages(tmp_path)] == ["body"]
     assert [page.truth for page in pages_by_marks(tmp_path, marks)] == ["body"]
+
+
+def made(folder: Path, each: TextSet) -> None:
+    """A package as its registry gives it, of one page of each name that the set is split by."""
+    (pages := folder / f"{each.package}-{each.version}" / each.place / "html").mkdir(parents=True)
+    (pages.parent / "raw").mkdir()
+    for name in "abcdefgh":
+        (pages / f"{name}.html").write_text(f"<article><p>{name} has some words</article>")
+        (pages.parent / "raw" / f"{name}.md").write_text(f"{name} has some words")
+
+
+def test_each_set_has_its_table_and_one_that_cannot_be_had_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # no cargo is there
+    held, tuned = (replace(SETS[1], label=part, part=part) for part in ("held", "tune"))
+    made(tmp_path, held)
+    marked_sets(tmp_path, 0, [held, tuned, SETS[3]])
+    said = capsys.readouterr().out
+    counts = [int(count) for count in re.findall(r": (\d+) pages", said)]
+    assert len(counts) == 2 and sum(counts) == 8 and min(counts) > 0, "the halves are the whole"
+    assert said.count("xyro           1.000") == 2 and said.count("\ntrafilatura") == 2
+    assert said.endswith("not to be had: readabilityrs: cargo is not installed\n")
+
+
+def test_what_a_text_costs_is_told_beside_other_libraries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path, SETS[1])
+    (tmp_path / "empty.html").write_text("")
+    cost([tmp_path], pages=4, rounds=2)
+    head, _, ours, *others = capsys.readouterr().out.splitlines()
+    assert head.startswith("4 pages, 0.0 kB a page") and ours.startswith("xyro, text and Markdown")
+    assert others[0].split()[-1] == "1.00" and float(ours.split()[-1]) > 0.0
+    with pytest.raises(InputError, match="no page of HTML"):
+        cost([tmp_path / "nothing"], pages=4, rounds=1)

@@ -177,8 +177,8 @@ def _contents(pages, join, folder):
 
 
 def _weighed(join, count, place=()):
-    """Importance is that of now, whichever node keeps a text, in what is said, in its order and in what is chosen. place:
-    of the commands about contents, of all nodes where it is empty. Importance moves a little between two commands."""
+    """Importance is that of now, whichever node keeps a text, in what is said, in its order and in what is chosen.
+    place: of the commands about contents, of all nodes where it is empty. Importance moves a little between two."""
     now = {row["url"]: row["importance"] for row in map(json.loads, xyro("export", "pages", *join).stdout.splitlines())}
     done = xyro("export", "texts", "--by", "importance", *(place or join))
     rows = [json.loads(line) for line in done.stdout.splitlines()]
