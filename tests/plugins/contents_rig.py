@@ -63,7 +63,7 @@ def place(url: str) -> str:
 
 
 def command(entry: str, data: Path, agent: str, *more: str, keep: Sequence[str] = KEEP) -> list[str]:
-    limits = ["--scope", "any", "--only-net", "127.0.0.0/8", "--delay", "0", "--user-agent", agent]
+    limits = ["--scope", "any", "--only-net", "127.0.1.0/24", "--delay", "0", "--user-agent", agent]
     return [*XYRO, "crawl", entry, "--data", str(data), *limits, *keep, *more]
 
 
