@@ -1,4 +1,4 @@
-"""What the text of a page costs: ours (text and Markdown) beside what other libraries take for a part of that or all.
+"""Measures what the text of a page costs: ours (text and Markdown) beside what other libraries take for a part of it.
 
 Each page is given to one after the other, and counts with the least time of its rounds: so what else the machine does
 is left out, or is the same for all. Ours is given bytes, the others what these decode to.
@@ -20,7 +20,7 @@ from xyro.page_text import page_text
 from xyro.wire.errors import InputError
 
 URL = "https://example.org/manual/page.html"
-MOST = 1_000_000
+MOST_BYTES = 1_000_000
 """bytes of a page"""
 BESIDE = "resiliparse"
 SLOW = frozenset(["trafilatura"])
@@ -85,7 +85,7 @@ def _tools() -> dict[str, Tool]:
 def _page(path: Path) -> tuple[bytes, str, str] | None:
     """(body, codec, decoded) of a page that has a text."""
     body = path.read_bytes()
-    if not 0 < len(body) <= MOST:
+    if not 0 < len(body) <= MOST_BYTES:
         return None
     codec = codec_for(body, "")
     return (body, codec, body.decode(codec, "replace")) if page_text(body, codec, URL) is not None else None

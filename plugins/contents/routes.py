@@ -92,9 +92,9 @@ class _ContentsRoutes:
             return await stream_parts(request.path, _json_lines(iter(find(view))), request)
 
     async def partitions(self, _: web.Request) -> web.Response:
-        return http_json.answer(await self._kept())
+        return http_json.answer(await self._stored_partitions())
 
-    async def _kept(self) -> list[int]:
+    async def _stored_partitions(self) -> list[int]:
         """The partitions of whose pages something is kept."""
         try:
             return await self._found(ContentsView.partitions)
@@ -132,8 +132,8 @@ class _ContentsRoutes:
                 raise InputError("contents: mean is a number") from None
             own = await self._own_weights({_whole(request.query, "partition")}, mean)
             return http_json.answer(b64encode(packed_weights(own)).decode())
-        kept = {*await self._kept(), *self._node.partitions_here}
-        packed = packed_weights(await self._weights(kept))
+        partitions = {*await self._stored_partitions(), *self._node.partitions_here}
+        packed = packed_weights(await self._weights(partitions))
         return web.Response(body=packed, headers={**http_json.HEADERS, "Content-Type": "application/octet-stream"})
 
     async def _weights(self, partitions: Collection[int]) -> Weights:
@@ -150,7 +150,7 @@ class _ContentsRoutes:
         return found
 
     async def _own_weights(self, partitions: Collection[int], mean: float | None) -> Weights:
-        """Those of partitions that are here."""
+        """The same of partitions that are here alone."""
         if not (here := {q for q in partitions if q in self._node.partitions_here}):
             return []
         with await self._node.views(only=here if mean is not None else None) as views:
