@@ -509,7 +509,7 @@ def scraped(port: int) -> str:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=9) as got:
-            if "xyro_reads_total{" in (text := got.read().decode()):
+            if re.search(r"^xyro_reads_total\{.*\} [1-9]", text := got.read().decode(), re.MULTILINE):
                 return str(text)
         time.sleep(0.1)
     raise AssertionError("no page was read")

@@ -6,7 +6,6 @@ is left out, or is the same for all. Ours is given bytes, the others what these 
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import itertools
 import statistics
@@ -57,7 +56,6 @@ def cost(directories: Sequence[Path], pages: int, rounds: int) -> None:
 LABELS = {
     "xyro": "xyro, text and Markdown",
     BESIDE: "resiliparse, main text alone",
-    "html_to_markdown": "html-to-markdown, all of the page",
     "trafilatura": "trafilatura, main text and Markdown",
 }
 
@@ -69,9 +67,6 @@ def _tools() -> dict[str, Tool]:
         from resiliparse.extract.html2text import extract_plain_text
 
         tools[BESIDE] = lambda _, __, source: extract_plain_text(source, main_content=True, preserve_formatting=True)
-    if importlib.util.find_spec("html_to_markdown"):
-        convert = importlib.import_module("html_to_markdown").convert  # no dependency: who measures installs it
-        tools["html_to_markdown"] = lambda _, __, source: convert(source)
     if importlib.util.find_spec("trafilatura"):
         from trafilatura import extract
 
