@@ -71,7 +71,7 @@ class PartitionLoop:
     A group costs 1 ms and more, whatever is in it. Where a node has several partitions, little comes in for each of
     them, so their windows are longer: together they begin about as many groups a second as one partition alone would,
     and they look about as often at what has become due. Cash of others never makes a group in a hurry while anything is
-    read, and waits for one of reports unless it brings pages to a partition that has nothing to read; where the fetchers
+    read, and waits for one of reports unless it brings pages to a partition that has nothing to read; where fetchers
     starve a group waits for those of its own reports that are just being read (`is_complete`), but no longer than that
     of a lone partition.
     """
