@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -27,6 +28,7 @@ DELAY = 0.2
 """politeness of the test's nodes, and pages of its web: tests/compose/web.yml"""
 FILES = ("--file", str(ROOT / "docker-compose.yml"), "--file", str(HERE / "web.yml"))
 PATIENCE = 240.0
+PROMETHEUS = "prom/prometheus:v3.5.0"
 
 
 def compose(*arguments: str, timeout: float = PATIENCE, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -39,11 +41,11 @@ def compose(*arguments: str, timeout: float = PATIENCE, check: bool = True) -> s
     return done
 
 
-def has_image() -> bool:
-    """Tell whether there are an engine, compose and the image."""
+def has_image(image: str = "xyro:0.1.0") -> bool:
+    """Tell whether there are an engine, compose and an image."""
     if not shutil.which("docker"):
         return False
-    asked = (["docker", "compose", "version"], ["docker", "image", "inspect", "xyro:0.1.0"])
+    asked = (["docker", "compose", "version"], ["docker", "image", "inspect", image])
     return all(subprocess.run(command, capture_output=True).returncode == 0 for command in asked)
 
 
@@ -95,7 +97,7 @@ def cluster() -> Iterator[None]:
     try:
         yield
     finally:
-        compose("down", "--volumes", "--timeout", "10", check=False)
+        compose("--profile", "watch", "down", "--volumes", "--timeout", "10", check=False)
 
 
 def test_four_nodes_read_a_web_are_scaled_and_come_back(cluster: None) -> None:
@@ -133,3 +135,27 @@ def test_no_host_was_read_faster_than_politeness_allows(cluster: None) -> None:
         assert at - last.get(host, 0.0) >= DELAY * 0.95, (host, at)
         last[host] = at
     assert len(last) == 6
+
+
+def queried(path: str) -> Any:
+    """What Prometheus answers inside the network of the services; None while it does not."""
+    url = f"http://prometheus:9090/api/v1/{path}"
+    code = f"from urllib.request import urlopen; print(urlopen({url!r}, timeout=5).read().decode())"
+    done = compose("exec", "-T", "site", "python", "-c", code, check=False)
+    return json.loads(done.stdout)["data"] if done.stdout.startswith("{") else None
+
+
+def values(query: str) -> list[float]:
+    found = queried(f"query?{urlencode({'query': query})}") or {"result": []}
+    return [float(row["value"][1]) for row in found["result"]]
+
+
+@pytest.mark.skipif(not has_image(PROMETHEUS), reason="no image of Prometheus here: .ci/containers makes it")
+def test_prometheus_beside_the_nodes_scrapes_each_of_them(cluster: None) -> None:
+    compose("--profile", "watch", "up", "--detach", "--no-build", "prometheus")
+    compose("run", "--rm", "-T", "submit", "http://site1.test:8000/0")
+    until(lambda: values('up{job="xyro"}') == [1.0] * 4, "four nodes scraped")
+    until(lambda: values('sum(xyro_reads_total{result="ok"})') == [float(PAGES)], "all reads counted")
+    assert Counter(number for _, _, path in reads() if (number := path[1:]).isdecimal()).total() == PAGES
+    rules = [rule["name"] for group in queried("rules")["groups"] for rule in group["rules"]]
+    assert "XyroReadsFail" in rules and values("sum(xyro_pages)")[0] >= PAGES
