@@ -43,7 +43,7 @@ LOOKED = 64
 """most pages with waiting links that one turn looks at"""
 SLICE_PAUSE = 0.125
 """seconds between two turns that look at the rest of a long page: others have theirs meanwhile"""
-REMEMBERED = 1 << 17
+REMEMBERED = 1 << 13
 """hosts of other partitions that a partition remembers to have paid for, some 100 bytes each"""
 RELIEF = 1.0
 """seconds between two hosts that a process lets in though nobody earned it, while the crawl has nothing to read"""
