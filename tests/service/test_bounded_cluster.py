@@ -96,7 +96,7 @@ def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, 
 def test_a_bound_holds_where_the_nodes_were_reading_before(tmp_path, web, log_path):
     """Forty orders and more were out: all of them were read, with any bound, and so were counted reads of before."""
     pages = 20
-    with running_cluster(tmp_path, 0.15) as cluster:
+    with running_cluster(tmp_path, 0.5) as cluster:
         for number in (1, 2, 3):
             cluster.start(number)
         cluster.balanced(5, 5, 6)
