@@ -130,9 +130,9 @@ class WaitingLinks:
         self._partitions: int = partition.facts["partitions"]
         self.heritage: dict[str, int] = {}
         """host of another partition -> credit for its domain there, until a transfer takes it"""
-        self._elsewhere: dict[str, None] = {}
-        """hosts of other partitions that links from here have led to: each costs its price once"""
-        self._heirs_elsewhere: dict[str, None] = {}
+        self._elsewhere: dict[str, int] = {}
+        """host of another partition that was paid for -> URLs of it that may be told of before it is paid for again"""
+        self._heirs_elsewhere: dict[str, int] = {}
         """their domains that were left something"""
         self.now = 0.0
         self._places: dict[str, int] = {}
@@ -196,19 +196,21 @@ class WaitingLinks:
         host = host_of(url)
         heir = site_of(host)
         is_elsewhere = self._partitions > 1 and partition_of(host, self._partitions) != self.partition.number
-        if is_elsewhere and name in self._elsewhere:
+        if is_elsewhere and (left := self._elsewhere.get(name, 0)):
+            self._elsewhere[name] = left - 1
             return True
         known = is_elsewhere and heir in self._heirs_elsewhere
         heritage = self.introductions.introduce(self.domain_of(parent), "" if known else heir)
         if heritage < 0:
             return False
-        self._new.add(name)
         if is_elsewhere:
-            self.heritage[name] = PRICE + heritage
-            _remember(self._elsewhere, name)
+            self.heritage[name] = self.heritage.get(name, 0) + PRICE + heritage
+            bought = PRICE * PER_ORDER if name in self._elsewhere else self._host_pages
+            _remember(self._elsewhere, name, bought)
             if heritage:
-                _remember(self._heirs_elsewhere, heir)
+                _remember(self._heirs_elsewhere, heir, 0)
         else:
+            self._new.add(name)
             self.introductions.inherit(heir, heritage)
         return True
 
@@ -320,9 +322,9 @@ class Rooms:
         self.may_introduce = cache(links.may_introduce)
 
 
-def _remember(names: dict[str, None], name: str) -> None:
-    """Add a name; the first one is forgotten beyond REMEMBERED."""
-    names[name] = None
+def _remember(names: dict[str, int], name: str, number: int) -> None:
+    """Note the number of a name; the first one is forgotten beyond REMEMBERED."""
+    names[name] = number
     if len(names) > REMEMBERED:
         del names[next(iter(names))]
 

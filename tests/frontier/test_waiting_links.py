@@ -155,6 +155,16 @@ def test_a_host_of_another_partition_costs_its_price_once():
     assert there_credit == HERITAGE + there_reads
 
 
+def test_a_host_of_another_partition_is_paid_for_again_beyond_its_places():
+    crawl = Crawl.in_memory(2, settings=settings(new_hosts=1_000, host_pages=64))
+    crawl.submit(url(0))
+    home = crawl.owner(url(0))
+    there = next(far for far in (f"http://far{k}.test" for k in range(100)) if crawl.owner(f"{far}/") != home)
+    crawled(crawl, {url(0): [f"{there}/{number}" for number in range(64 + 1 + PRICE * 64 + 1)]}, 8)
+    _, _, introduced = crawl.frontiers[home].partition.introductions.state(site_of(host_of(url(0))))
+    assert introduced == 2
+
+
 def test_while_nothing_else_is_left_one_host_a_second_is_let_in():
     crawl = Crawl.in_memory(settings=settings(new_hosts=2))
     crawl.submit(url(0))
