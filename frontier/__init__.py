@@ -11,6 +11,7 @@ process, no network and no plug-in. One page goes through these files, from the 
         page_answers.py    answers to questions about pages, between turns
       terms.py           weights of cash and links, from the settings
     pages.py           URLs become pages; a page's depth is the fewest links from a seed
+      waiting_links.py   links that wait, for the standing of their host, until they become pages
       scope.py           rules: which URLs belong to the crawl, and which are never contacted
       scope_change.py    known pages that a change of these rules has not reached yet
     vouchers.py        folders that breed: what speaks for them
@@ -36,7 +37,7 @@ process, no network and no plug-in. One page goes through these files, from the 
       host_limits.py     hosts that [[blackouts]], [[budgets]] and challenges shut
       leases.py          orders sent and not yet answered, their limits, pages that wait for a free place or their host
 
-The walk: one page of a default crawl enters 31 files in its turn, and 59 on the whole way from the link in HTML to the
+The walk: one page of a default crawl enters 32 files in its turn, and 60 on the whole way from the link in HTML to the
 commit on disk. `xyro lab walk` names them in order; tests/lab/test_walk.py compares.
 
 In: reports, loads, submits, transfers. Out: rows, columns, orders, all of them part of one commit group.

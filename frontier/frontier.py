@@ -273,7 +273,8 @@ class Frontier:
         """Take the messages of other partitions: trim the outbox, receive their cash."""
         for ack in work.acks:
             self.outbox.acknowledge(ack, self._now)
-        return self.outbox.apply(work.transfers) if work.transfers else []
+        acks = self.outbox.apply(work.transfers) if work.transfers else []
+        return acks + self.outbox.freed() if self.partitions > 1 else acks
 
     def _obey(self, work: MessageBatch) -> list[CommandAnswer]:
         """Apply what people, publishers and loads of other partitions want; the answers leave with the group."""

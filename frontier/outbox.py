@@ -90,6 +90,12 @@ class PageReceiver(Protocol):
 
     def may_be_read(self, url: str, depth: int) -> bool: ...
 
+    def full(self, hosts: Iterable[int]) -> set[int]: ...
+
+    def answered(self, owner: int, full: Iterable[str], free: Iterable[str], now: float) -> None: ...
+
+    def half_free(self, host: int) -> bool: ...
+
 
 class Outbox:
     """One partition's outbox and inbox."""
@@ -116,6 +122,8 @@ class Outbox:
         """target -> (number, units, bytes) of the transfers on their way, in order; no target has an empty one"""
         self._early: dict[int, dict[int, CashTransfer]] = defaultdict(dict)
         """source -> transfers by number that wait for an earlier one"""
+        self._told_full: dict[int, set[int]] = defaultdict(set)
+        """full host -> partitions that were told so; a restart forgets them"""
         self._resends: dict[int, Resend] = {}
         """for each target of `unacknowledged`"""
         self._retelling: deque[tuple[int, int, Ids]] = deque()
@@ -192,8 +200,18 @@ class Outbox:
         """
         ready: list[CashTransfer] = []
         sources = {transfer.source: self._arrived(transfer, ready) for transfer in transfers}
-        self._receive(ready)
-        return [Ack(source=self.partition.number, target=source, seq=last) for source, last in sources.items()]
+        full = self._receive(ready)
+        own, names = self.partition.number, self.partition.hosts.names
+        return [Ack(own, source, last, tuple(names[host] for host in full[source])) for source, last in sources.items()]
+
+    def freed(self) -> list[Ack]:
+        """Tell those that were told that hosts are full of which half of the places are free again."""
+        free = [host for host in self._told_full if self.pages.half_free(host)]
+        names, targets = self.partition.hosts.names, defaultdict[int, list[str]](list)
+        for host in free:
+            for source in self._told_full.pop(host):
+                targets[source].append(names[host])
+        return [Ack(self.partition.number, s, self.applied[s], (), tuple(hosts)) for s, hosts in targets.items()]
 
     def _arrived(self, transfer: CashTransfer, ready: list[CashTransfer]) -> int:
         """Add a transfer to those that are ready to be applied, with all that waited for it. Returns the number of the
@@ -210,20 +228,28 @@ class Outbox:
             self.partition.put(rows.INBOX.key(source), self.applied[source].to_bytes(8, "big"))
         return self.applied[source]
 
-    def _receive(self, transfers: Sequence[CashTransfer]) -> None:
-        """Find or make the pages of all items at once: each look into the index costs more than a page does."""
+    def _receive(self, transfers: Sequence[CashTransfer]) -> dict[int, set[int]]:
+        """Find or make the pages of all items at once: each look into the index costs more than a page does. Returns,
+        by source, the hosts among theirs that are full."""
+        full = defaultdict[int, set[int]](set)
         items = [item for transfer in transfers for item in transfer.items]
         if items:
             self._inherit(items)
             pages = self.pages.receive([item.url for item in items], [item.depth for item in items])
             self.ledger.credit(pages, np.array([item.cash for item in items], np.int64))
-            first = 0
+            hosts = self.partition.columns["host"][pages].astype(np.int64)
+            crowded, first = self.pages.full(distinct(hosts).tolist()), 0
             for transfer in transfers:
                 if transfer.focused:
                     self._marked_pages.append(pages[[first + place for place in transfer.focused]])
-                first += len(transfer.items)
+                last = first + len(transfer.items)
+                for host in crowded.intersection(hosts[first:last].tolist()) if crowded else ():
+                    full[transfer.source].add(host)
+                    self._told_full[host].add(transfer.source)
+                first = last
         for transfer in transfers:
             self._hear(transfer)
+        return full
 
     def _hear(self, transfer: CashTransfer) -> None:
         """Take what a transfer says of the virtual page and of the rest of the crawl."""
@@ -254,6 +280,7 @@ class Outbox:
     def acknowledge(self, ack: Ack, now: float) -> None:
         """Trim the outbox: the receiver has everything up to ack.seq on disk. One that trims nothing asks for what
         comes next."""
+        self.pages.answered(ack.source, ack.full, ack.free, now)
         waiting = self.unacknowledged.get(ack.source)
         if not waiting:
             return

@@ -4,32 +4,27 @@ A page's state is UNREAD, OUT, BLOCKED or FOREIGN by what the scope says of its 
 way is found (and so on down the stored links), a place is added, a resumed crawl has other rules. Then the pages that
 this concerns are judged again: those that come into scope are read, those that leave it are read no more.
 
-A link in scope becomes a page when the standing of its host allows (WaitingLinks); until then it is stored with the
-page that shows it, has no id and mints nothing, and its share of that page's cash goes to the virtual page.
+A link in scope becomes a page when the standing of its host allows (waiting_links.py); until then it has no id and
+mints nothing.
 """
 
 from __future__ import annotations
 
-import math
-import zlib
-from collections import deque
 from collections.abc import Iterable, Sequence
-from functools import cache
 
 import msgpack
 import numpy as np
-from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from xyro.configs.schema import FetchSettings, StandingSettings
 from xyro.frontier.hooks import Hooks
-from xyro.frontier.ledger import LINKS_AT_ONCE, NO_PAGES, Ids, Ledger, Spending
+from xyro.frontier.ledger import NO_PAGES, Ids, Ledger, Spending
 from xyro.frontier.revisit_dates import Schedule
 from xyro.frontier.scope import Scope
 from xyro.frontier.scope_change import ScopeChange
+from xyro.frontier.waiting_links import WaitingLinks
 from xyro.metadata import rows
 from xyro.metadata.columns import distinct
-from xyro.metadata.hosts import PRICE
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.wire.ids import LocalPage, local_pages, page_range
@@ -37,305 +32,6 @@ from xyro.wire.urls import authority, host_of, origin, partition_of, site_of
 
 _PLACES = rows.META.key("places")
 _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN)
-PER_ORDER = 64
-"""unread pages that a host may have for each order that it got"""
-LOOKED = 64
-"""most pages with waiting links that one turn looks at"""
-SLICE_PAUSE = 0.125
-"""seconds between two turns that look at the rest of a long page: others have theirs meanwhile"""
-REMEMBERED = 1 << 13
-"""hosts of other partitions that a partition remembers to have paid for, some 100 bytes each"""
-RELIEF = 1.0
-"""seconds between two hosts that a process lets in though nobody earned it, while the crawl has nothing to read"""
-
-
-class WaitingRow(rows.Row, frozen=True):
-    """Links of a page that wait."""
-
-    count: int
-    packed: bytes
-    """URLs of LINKS_AT_ONCE of them at most, a line each, in the order of the page (zlib)"""
-    further: tuple[bytes, ...] = ()
-    """the next ones"""
-
-    @property
-    def slices(self) -> tuple[bytes, ...]:
-        return (self.packed, *self.further)
-
-    def urls(self) -> list[str]:
-        return [url for packed in self.slices for url in _lines(packed)]
-
-
-_unpack = rows.reader(WaitingRow)
-
-
-def _lines(packed: bytes) -> list[str]:
-    return zlib.decompress(packed).decode("utf-8", "surrogatepass").split("\n")
-
-
-def _packed(urls: Sequence[str]) -> bytes:
-    return zlib.compress("\n".join(urls).encode("utf-8", "surrogatepass"), 1)
-
-
-class TurnClock:
-    """When something was last done that has its turn every so many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._last = -math.inf
-
-    @property
-    def next(self) -> float:
-        return self._last + self._seconds
-
-    def take(self, now: float) -> bool:
-        """Take the turn, if it is time."""
-        if self._last <= now < self.next:
-            return False
-        self._last = now
-        return True
-
-
-class _Slice(Struct):
-    """Waiting links of a page that are looked at together, and the hosts that have no room for them."""
-
-    count: int
-    full: set[int] = field(default_factory=set)
-    introduces: bool = True
-    """some lead to hosts that nobody knows"""
-    looked_at: bool = False
-    """they have had their turn, and had to wait on"""
-
-
-class WaitingLinks:
-    """Decides which links become pages now, and keeps the others until the standing of their host allows.
-
-    A link waits when its host has as many unread pages as it may, when nobody knows its host and the domain of the page
-    has introduced as many hosts as it may (metadata.hosts.Introductions), or when its page shows more than a turn looks
-    at. Who fills it: links that pages show. Who empties it: `Pages.admit`, in each turn. It is stored with each page,
-    in slices, and found again at a start.
-    """
-
-    def __init__(self, partition: Partition, scope: Scope, ledger: Ledger, settings: StandingSettings) -> None:
-        self.partition = partition
-        self.scope = scope
-        self.introductions = partition.introductions
-        self.introductions.set_grant(settings.new_hosts)
-        self.counts = ledger.withheld
-        """page -> links that wait"""
-        self._host_pages = settings.host_pages
-        self._waits: dict[LocalPage, list[_Slice]] = {}
-        self._line: deque[LocalPage] = deque()
-        self._new: set[str] = set()
-        self._partitions: int = partition.facts["partitions"]
-        self.heritage: dict[str, int] = {}
-        """host of another partition -> credit for its domain there, until a transfer takes it"""
-        self._elsewhere: dict[str, int] = {}
-        """host of another partition that was paid for -> URLs of it that may be told of before it is paid for again"""
-        self._heirs_elsewhere: dict[str, int] = {}
-        """their domains that were left something"""
-        self.now = 0.0
-        self._places: dict[str, int] = {}
-        """host -> unread pages that it may still get"""
-        self._relief = TurnClock(RELIEF)
-        self._look = TurnClock(RELIEF)
-        self._slicing = TurnClock(SLICE_PAUSE)
-        self._unseen = 0
-        """slices that had no turn yet"""
-
-    def has_unseen(self, page: LocalPage) -> bool:
-        """Tell whether links of a page wait for their turn."""
-        return _unseen(self._waits.get(page, ())) > 0
-
-    def __len__(self) -> int:
-        return len(self._waits)
-
-    def links(self) -> int:
-        """Links that wait, one that two pages show counted twice."""
-        return sum(self.counts.values())
-
-    def recover(self) -> None:
-        """Find the waiting links of a stored crawl again."""
-        for key, value in self.partition.scan(rows.WAIT.prefix):
-            row = _unpack(value)
-            self._note(rows.WAIT.split(key), row.count, [_Slice(min(row.count, LINKS_AT_ONCE)) for _ in row.slices])
-
-    def stored(self, page: LocalPage) -> list[str]:
-        """The waiting links of a page."""
-        found = self.partition.get(rows.WAIT.key(page))
-        return [] if found is None else _unpack(found).urls()
-
-    def most_unread(self, host: int) -> int:
-        """Unread pages that a host may have."""
-        return max(self._host_pages, PER_ORDER * self.partition.standing.of_host(host))
-
-    # -- links that were shown -----------------------------------------------------------------------------------
-
-    def begin(self) -> None:
-        self._new.clear()
-        self._places.clear()
-
-    def admits(self, url: str, depth: int, parent: LocalPage) -> bool:
-        """Tell whether an unknown URL becomes a page now, and count it as one."""
-        name = authority(url)
-        places = self._places.get(name)
-        if places is None and (host := self.partition.hosts.numbers.get(name)) is not None:
-            places = self.most_unread(host) - int(self.partition.hosts.waiting[host])
-        if places is not None:
-            self._places[name] = places - 1
-            return places > 0  # a host whose pages are out of scope has no unread ones: it is never full
-        if name in self._new or self.scope.judge(url, depth) is not State.UNREAD:
-            return True
-        return self._introduce(name, url, parent)
-
-    def is_full(self, url: str) -> bool:
-        """Tell whether the host of a URL gets no more unread pages in this turn."""
-        return self._places.get(authority(url), 1) <= 0
-
-    def _introduce(self, name: str, url: str, parent: LocalPage) -> bool:
-        host = host_of(url)
-        heir = site_of(host)
-        is_elsewhere = self._partitions > 1 and partition_of(host, self._partitions) != self.partition.number
-        if is_elsewhere and (left := self._elsewhere.get(name, 0)):
-            self._elsewhere[name] = left - 1
-            return True
-        known = is_elsewhere and heir in self._heirs_elsewhere
-        heritage = self.introductions.introduce(self.domain_of(parent), "" if known else heir)
-        if heritage < 0:
-            return False
-        if is_elsewhere:
-            self.heritage[name] = self.heritage.get(name, 0) + PRICE + heritage
-            bought = PRICE * PER_ORDER if name in self._elsewhere else self._host_pages
-            _remember(self._elsewhere, name, bought)
-            if heritage:
-                _remember(self._heirs_elsewhere, heir, 0)
-        else:
-            self._new.add(name)
-            self.introductions.inherit(heir, heritage)
-        return True
-
-    def domain_of(self, page: LocalPage) -> str:
-        return self.partition.hosts.domain(self.partition.hosts_of[page])
-
-    def put(self, page: LocalPage, urls: Sequence[str], rest: Sequence[str] = ()) -> None:
-        """Store the links of a page that wait, in place of those that did; nobody looked at the rest."""
-        if rest:
-            self._slicing.take(self.now)  # this turn has looked at enough
-        slices = [_Slice(len(part)) for part in _parts(rest)] + [self._looked_at(part) for part in _parts(urls)]
-        packed = [_packed(part) for part in (*_parts(rest), *_parts(urls))]
-        self._store(page, len(urls) + len(rest), packed, slices)
-
-    def look(self, page: LocalPage, place: int) -> list[str]:
-        """The links of one slice."""
-        return _lines(_unpack(self.partition.get(rows.WAIT.key(page)) or b"").slices[place])
-
-    def put_back(self, page: LocalPage, place: int, urls: Sequence[str]) -> None:
-        """Store what of a slice has to wait on."""
-        row, slices = _unpack(self.partition.get(rows.WAIT.key(page)) or b""), list(self._waits[page])
-        packed = list(row.slices)
-        count = row.count - len(_lines(packed[place])) + len(urls)  # after a start the slice knows no more than a bound
-        packed[place : place + 1] = [_packed(urls)] if urls else []
-        slices[place : place + 1] = [self._looked_at(urls)] if urls else []
-        self._store(page, count, packed, slices)
-
-    def _looked_at(self, urls: Sequence[str]) -> _Slice:
-        names = {authority(f"{site}/") for site in set(map(origin, urls))}
-        numbers = [self.partition.hosts.numbers.get(name) for name in names]
-        full = {number for number in numbers if number is not None}
-        return _Slice(len(urls), full, None in numbers, looked_at=True)
-
-    def _store(self, page: LocalPage, count: int, packed: list[bytes], slices: list[_Slice]) -> None:
-        if slices:
-            self._note(page, count, slices)
-            self.partition.put(rows.WAIT.key(page), rows.pack(WaitingRow(count, packed[0], tuple(packed[1:]))))
-        elif page in self._waits:
-            self._unseen -= _unseen(self._waits.pop(page))
-            self._line.remove(page)
-            del self.counts[page]
-            self.partition.delete(rows.WAIT.key(page))
-
-    def _note(self, page: LocalPage, count: int, slices: list[_Slice]) -> None:
-        if page not in self._waits:
-            self._line.append(page)
-        self._unseen += _unseen(slices) - _unseen(self._waits.get(page, ()))
-        self._waits[page] = slices
-        self.counts[page] = count
-
-    # -- links that have waited ----------------------------------------------------------------------------------
-
-    def next_time(self) -> float:
-        """Return when the rest of a long page may be looked at (wall clock)."""
-        return self._slicing.next if self._unseen else math.inf
-
-    def ready(self) -> Iterable[tuple[LocalPage, int]]:
-        """Slices of which some links may be admitted, of the pages that waited longest first: each as things are once
-        the one before was put back, which may have taken the last credit or place."""
-        links, hosts_of, rooms = 0, self.partition.hosts_of, Rooms(self)
-        for _ in range(min(LOOKED, len(self._line))):
-            page = self._line[0]
-            self._line.rotate(-1)
-            slices = self._waits[page]
-            host = hosts_of[page]
-            place = next((place for place, part in enumerate(slices) if self._may_go(host, part, rooms)), None)
-            if place is not None:
-                links += slices[place].count
-                yield page, place
-                rooms = Rooms(self)
-                if links >= LINKS_AT_ONCE:
-                    return
-
-    def _may_go(self, host: int, part: _Slice, rooms: Rooms) -> bool:
-        """Half of a host's places have to be free: links are not unpacked for each of them."""
-        if not part.looked_at:
-            return self._slicing.take(self.now)
-        if any(map(rooms.half_free, part.full)):
-            return True
-        return part.introduces and rooms.may_introduce(host)
-
-    def half_free(self, host: int) -> bool:
-        """Tell whether half of the places of a host are free."""
-        return 2 * int(self.partition.hosts.waiting[host]) <= self.most_unread(host)
-
-    def may_introduce(self, host: int) -> bool:
-        """Tell whether pages of a host may bring in one more host."""
-        return self.introductions.may_introduce(self.partition.hosts.domain(host))
-
-    def share(self, other: WaitingLinks) -> None:
-        """Let in hosts that nobody earned in turn with another partition of the process."""
-        self._relief = other._relief
-
-    def relieve(self, now: float) -> bool:
-        """Look whether links may go, once a second; let one more host be introduced, if it is time."""
-        if not self._look.take(now):
-            return False
-        page = next((page for page in self._line if any(part.introduces for part in self._waits[page])), None)
-        if page is not None and self._relief.take(now):
-            self.introductions.give(self.domain_of(page), PRICE)
-        return True
-
-
-class Rooms:
-    """Remembers what hosts have room for, as things are now: thousands of pages wait for few of them."""
-
-    def __init__(self, links: WaitingLinks) -> None:
-        self.half_free = cache(links.half_free)
-        self.may_introduce = cache(links.may_introduce)
-
-
-def _remember(names: dict[str, int], name: str, number: int) -> None:
-    """Note the number of a name; the first one is forgotten beyond REMEMBERED."""
-    names[name] = number
-    if len(names) > REMEMBERED:
-        del names[next(iter(names))]
-
-
-def _parts(urls: Sequence[str]) -> list[Sequence[str]]:
-    """Cut links into slices."""
-    return [urls[start : start + LINKS_AT_ONCE] for start in range(0, len(urls), LINKS_AT_ONCE)]
-
-
-def _unseen(slices: Iterable[_Slice]) -> int:
-    return sum(not part.looked_at for part in slices)
 
 
 class Pages:
@@ -509,6 +205,18 @@ class Pages:
         if self.scope.by_depth:
             self.shorten(pages, np.array(depths, np.int64))
         return pages
+
+    def full(self, hosts: Iterable[int]) -> set[int]:
+        """Return those of the hosts that have as many unread pages as they may."""
+        return set(self.waiting_links.full(hosts))
+
+    def half_free(self, host: int) -> bool:
+        """Tell whether half of the places of a host are free."""
+        return self.waiting_links.half_free(host)
+
+    def answered(self, owner: int, full: Iterable[str], free: Iterable[str], now: float) -> None:
+        """Another partition has what it was told, and says which of its hosts are full, and which are no more."""
+        self.waiting_links.answered(owner, full, free, now)
 
     def may_be_read(self, url: str, depth: int) -> bool:
         """Tell whether scope lets a page in that another partition met."""

@@ -433,9 +433,16 @@ class Ack(Struct, frozen=True):
     source: int
     target: int
     seq: int
+    full: tuple[str, ...] = ()
+    """hosts (host:port) among those of the last transfers that have as many unread pages as they may: links to them
+    have to wait where they are"""
+    free: tuple[str, ...] = ()
+    """hosts that were full and are half empty"""
 
     def __post_init__(self) -> None:
         _require(0 <= self.seq <= MAX_NUMBER, "Ack.seq: 0..2**63-1")
+        _require(all(0 < len(name) <= MAX_URL for name in self.full), "Ack.full:", _LENGTH, "each")
+        _require(all(0 < len(name) <= MAX_URL for name in self.free), "Ack.free:", _LENGTH, "each")
 
 
 Message = (

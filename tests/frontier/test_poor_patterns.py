@@ -12,7 +12,7 @@ from tests.frontier.rig import Crawl, report, signature, url
 from tests.frontier.test_waiting_links import crawled, settings
 from xyro.configs.load import SERVE, load
 from xyro.frontier.ledger import LINKS_AT_ONCE
-from xyro.frontier.pages import SLICE_PAUSE
+from xyro.frontier.waiting_links import SLICE_PAUSE
 from xyro.metadata.hosts import CLOSED, MENU, POOR, POOR_WORTH, QUERIES, TRIAL
 from xyro.metadata.states import State
 from xyro.service.views.why import why

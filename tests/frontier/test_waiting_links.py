@@ -9,12 +9,13 @@ from tests.frontier.rig import START, Crawl, links_to, url
 from xyro.configs.schema import CrawlSettings, Settings, StandingSettings
 from xyro.frontier.claims import LONG_DOCUMENTS
 from xyro.frontier.ledger import LINKS_AT_ONCE
-from xyro.frontier.pages import SLICE_PAUSE
+from xyro.frontier.waiting_links import ELSEWHERE, FULL_FIRST, SLICE_PAUSE
 from xyro.metadata import rows
 from xyro.metadata.hosts import HERITAGE, PRICE, Introductions
 from xyro.metadata.states import HINTED
+from xyro.wire.commands import HoldHost
 from xyro.wire.messages import Kind, LinkKind, LoadReport, LoadState
-from xyro.wire.urls import host_of, site_of
+from xyro.wire.urls import authority, host_of, site_of
 
 
 def settings(**standing: int) -> Settings:
@@ -155,14 +156,49 @@ def test_a_host_of_another_partition_costs_its_price_once():
     assert there_credit == HERITAGE + there_reads
 
 
-def test_a_host_of_another_partition_is_paid_for_again_beyond_its_places():
+def crawl_with_a_long_host_elsewhere(links: int) -> tuple[Crawl, str, dict[str, list[str]]]:
+    """A seed whose twenty pages lead to so many pages each of one host of another partition."""
     crawl = Crawl.in_memory(2, settings=settings(new_hosts=1_000, host_pages=64))
     crawl.submit(url(0))
     home = crawl.owner(url(0))
     there = next(far for far in (f"http://far{k}.test" for k in range(100)) if crawl.owner(f"{far}/") != home)
-    crawled(crawl, {url(0): [f"{there}/{number}" for number in range(64 + 1 + PRICE * 64 + 1)]}, 8)
-    _, _, introduced = crawl.frontiers[home].partition.introductions.state(site_of(host_of(url(0))))
-    assert introduced == 2
+    deeper = [f"{url(0)}{number}" for number in range(20)]
+    shown = {page: [f"{there}/{k}/{number}" for number in range(links)] for k, page in enumerate(deeper)}
+    return crawl, there, {url(0): deeper} | shown
+
+
+def unread_of(crawl: Crawl, host: str) -> int:
+    hosts = crawl.frontiers[crawl.owner(f"{host}/")].partition.hosts
+    number = hosts.numbers.get(authority(f"{host}/"))
+    return 0 if number is None else int(hosts.waiting[number])
+
+
+def test_links_to_a_full_host_of_another_partition_wait_where_they_are():
+    crawl, there, links = crawl_with_a_long_host_elsewhere(50)
+    crawl.submit(f"{there}/")
+    crawl.turn()
+    crawl.pending[crawl.owner(f"{there}/")].append(HoldHost(0, authority(f"{there}/"), "paused"))
+    for order in list(crawl.orders.values()):
+        crawl.answer(order, links.get(order.url, []))
+    crawled(crawl, links, 100)
+    most = unread_of(crawl, there)
+    assert 64 <= most < 64 + 2 * 50
+    home = crawl.frontiers[crawl.owner(url(0))].pages.waiting_links
+    assert home.links() + most == 20 * 50 and crawl.audit()["ok"]
+    for more in (1, 1, 2, 2):  # the first is too much, and said to be so, after FULL_FIRST and twice as much seconds
+        crawl.now += FULL_FIRST
+        for _ in range(5):
+            crawl.turn()
+            crawl.deliver_all()
+        assert 0 < unread_of(crawl, there) - most <= 2 * more * 64 // ELSEWHERE, more
+
+
+def test_links_go_on_as_soon_as_half_of_a_host_of_another_partition_is_read():
+    crawl, there, links = crawl_with_a_long_host_elsewhere(50)
+    read = crawled(crawl, links, 400)
+    assert len(set(read)) == len(read) and sum(page.startswith(there) for page in read) == 20 * 50
+    assert not any(frontier.pages.waiting_links.links() for frontier in crawl.frontiers)
+    assert crawl.now < START + FULL_FIRST and crawl.audit()["ok"]
 
 
 def test_while_nothing_else_is_left_one_host_a_second_is_let_in():

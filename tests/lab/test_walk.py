@@ -10,8 +10,9 @@ from xyro.lab.walk.page_walk import Stretch, Walk, lines, main, walk
 from xyro.lab.walk.rooms import LEVELS, direction, file_of, room_of
 from xyro.lab.walk.tracer import CodePlace, TraceStep
 
-MOST_FILES = {"turn": 31, "way": 59}
-"""These numbers only shrink; once one grew, when gamma came to divide what a host has out (look_ahead.py)."""
+MOST_FILES = {"turn": 32, "way": 60}
+"""These numbers only shrink; twice one grew: when gamma came to divide what a host has out (look_ahead.py), and when
+pages.py, 600 lines long, was divided (waiting_links.py)."""
 FAULTS = 0
 """calls upward through no named callback"""
 BEHIND = 4

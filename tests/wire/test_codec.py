@@ -113,7 +113,7 @@ TRANSFERS = st.builds(
 )
 SUBMITS = st.builds(Submit, TUPLES_OF_URLS, st.sampled_from(Priority), st.booleans(), NUMBER)
 CHALLENGED = st.builds(HostChallenged, URLS, TIME, COUNT, TEXT)
-ACKS = st.builds(Ack, st.integers(), st.integers(), NUMBER).filter(
+ACKS = st.builds(Ack, st.integers(), st.integers(), NUMBER, TUPLES_OF_URLS, TUPLES_OF_URLS).filter(
     lambda ack: max(abs(ack.source), abs(ack.target)) <= MAX_NUMBER
 )
 DOCUMENTS = st.builds(
@@ -208,7 +208,7 @@ SHAPES = {
     4: "page url epoch state format error links modified needs rates hubs",
     5: "source target seq items virtual spent pages weighted focused",
     6: "urls priority seed request",
-    7: "source target seq",
+    7: "source target seq full free",
     8: "page url epoch read_at kind digest packed size verdict problems format root public_id grammars parts depth "
     "elements tags mime charset",
     9: "request error value",
@@ -241,7 +241,7 @@ def test_the_fields_of_messages_are_pinned() -> None:
             [2, 5, 0, 2, 1, [["http://h/", 9, 4]], 5, 6, 8, 24, [0]],
         ),
         (Submit(("http://h/", "http://k/")), [2, 6, ["http://h/", "http://k/"], 1, True, 0]),
-        (Ack(1, 0, 5), [2, 7, 1, 0, 5]),
+        (Ack(1, 0, 5, ("h",)), [2, 7, 1, 0, 5, ["h"], []]),
         (
             LoadReport(
                 1, "u", 2, LoadState.LOADED, "rss", links=Links(("a", "b"), b"\x00\x10", 1, 2), modified=(("a", 1.5),)
