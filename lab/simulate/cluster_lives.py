@@ -28,7 +28,7 @@ from xyro.lab.simulate.brokers import SimulatedBroker, SimulatedLink
 from xyro.lab.simulate.cluster_faults import FAULTS
 from xyro.lab.simulate.cluster_loop import LIFE, ClusterLoop
 from xyro.lab.simulate.disks import fast_folder
-from xyro.lab.simulate.lives import ONLY_NET
+from xyro.lab.simulate.lives import ONLY_NET, few_places
 from xyro.lab.simulate.machines import NODES, PARTITIONS, Machine
 from xyro.lab.simulate.peers import LyingWeb, WorldShape
 from xyro.lab.simulate.wires import Wires
@@ -87,7 +87,7 @@ class SimulatedCluster:
         promises = PromisedGaps(least_gap=DELAY, factor=0.0, factor_cap=0.0, address_gap=0.0, grace=HOUR)
         self.witness = CrawlWitness(promises, self.world.endpoints, str(folder))
         self.witness.life = 1
-        self.settings = _settings()
+        self.settings = _settings(random.Random(f"settings {seed}"))
         self.loop = ClusterLoop(self.draw, self._turn, CALLBACKS * hours)
         self.broker = SimulatedBroker(self.loop, self.draw)
         self.wires: dict[int, Wires] = {}
@@ -105,7 +105,7 @@ class SimulatedCluster:
         outcome = self.outcome
         self.loop.attach(self)
         try:
-            with self._machine_of_the_seed():
+            with self._machine_of_the_seed(), few_places(0):
                 self.loop.run_until_complete(self._live())
         except Exception as error:  # whatever it is, it is the seed's outcome
             self.witness.blame(f"{type(error).__name__}: {error}")
@@ -331,7 +331,7 @@ class SimulatedCluster:
         return [f"{site.origin}{self.draw.choice(paths)}" for _ in range(self.draw.randint(1, 3))]
 
 
-def _settings() -> Settings:
+def _settings(draw: random.Random) -> Settings:
     settings = Settings()
     replace = msgspec.structs.replace
     return replace(
@@ -351,4 +351,5 @@ def _settings() -> Settings:
         ),
         store=replace(settings.store, snapshot_bytes=1 << 18),
         loader=replace(settings.loader, validate=False),
+        standing=replace(settings.standing, host_pages=draw.choice((1, 3, 8192)), new_hosts=draw.choice((1, 131_072))),
     )

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import random
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import msgspec
 
 from xyro.configs.schema import Settings
+from xyro.frontier import waiting_links
 from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.guard import Guard
@@ -78,6 +80,8 @@ class SeedPlan:
     ends: tuple[End, ...]
     """of all lives but the last"""
     submits: int
+    per_order: int
+    """unread pages that a host may have for each order that it got"""
 
     @classmethod
     def draw(cls, seed: int) -> SeedPlan:
@@ -103,6 +107,7 @@ class SeedPlan:
             doubles=draw.choice((0.0, 0.3)),
             ends=tuple(_end(draw) for _ in range(draw.choice((0, 1, 2, 2, 3)))),
             submits=draw.randint(0, 4),
+            per_order=draw.choice((0, 0, 1, waiting_links.PER_ORDER)),
         )
 
     @property
@@ -145,7 +150,21 @@ def _settings(draw: random.Random) -> Settings:
             snapshot_bytes=draw.choice((1 << 16, 1 << 20)),
         ),
         loader=msgspec.structs.replace(settings.loader, validate=False),
+        standing=msgspec.structs.replace(
+            settings.standing, host_pages=draw.choice((1, 2, 6, 8192)), new_hosts=draw.choice((0, 1, 131_072))
+        ),
     )
+
+
+@contextlib.contextmanager
+def few_places(per_order: int) -> Iterator[None]:
+    """Let a host have so many unread pages for each order that it got, while the block lasts: links have to wait,
+    though sites are small."""
+    usual, waiting_links.PER_ORDER = waiting_links.PER_ORDER, per_order
+    try:
+        yield
+    finally:
+        waiting_links.PER_ORDER = usual
 
 
 def _end(draw: random.Random) -> End:
@@ -208,7 +227,7 @@ class _Simulation:
     def run(self) -> SeedOutcome:
         """All lives."""
         try:
-            with self.disk.in_place():
+            with self.disk.in_place(), few_places(self.plan.per_order):
                 for number, end in enumerate((*self.plan.ends, None), 1):
                     self.witness.begin_life(number)
                     if end is None:
@@ -287,7 +306,8 @@ class _Simulation:
         with CrawlViews(frontiers).views() as views:
             rows, report = list(views.pages()), audit(views)
         whole = is_last and reason == "complete"
-        self.witness.judge(rows, report, self.world.links if whole or self.plan.partitions == 1 else {})
+        may_know_all = self.plan.partitions == 1 and not any(frontier.pages.waiting_links for frontier in frontiers)
+        self.witness.judge(rows, report, self.world.links if whole or may_know_all else {})
         self.witness.note("rows", *(sorted(row.items(), key=str) for row in rows))
         self.outcome.pages = len(rows)
         if whole:
@@ -295,7 +315,10 @@ class _Simulation:
             self._check_reads({row["url"]: row for row in rows})
         if is_last and reason == "max-seconds" and not self.plan.bounds.refresh:
             waiting = [row["url"] for row in rows if row["state"] in ("unread", "queued", "leased")]
-            self.witness.blame(f"it does not end: {len(waiting)} pages wait, {', '.join(waiting[:3])}")
+            links = sum(frontier.pages.waiting_links.links() for frontier in frontiers)
+            self.witness.blame(
+                f"it does not end: {links} links and {len(waiting)} pages wait, {', '.join(waiting[:3])}"
+            )
 
     def _check_reads(self, rows: dict[str, Any]) -> None:
         """Blame what was not read although it never lies."""

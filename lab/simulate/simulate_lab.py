@@ -20,6 +20,8 @@ from xyro.wire.clock import SystemClock
 
 TWICE = 50
 """one seed in so many is run in two processes, whose traces must be the same"""
+TOLD = 100
+"""seeds from one word to the next"""
 MAX_FAILED = 5
 """seeds that fail, before the run ends"""
 
@@ -89,7 +91,9 @@ def _run(seeds: range, processes: int, max_failed: int) -> tuple[list[SeedOutcom
     outcomes, failed, traces = list[SeedOutcome](), list[SeedOutcome](), dict[int, str]()
     jobs = [*seeds, *seeds[::TWICE]]
     with multiprocessing.get_context("spawn").Pool(min(processes, len(jobs))) as pool:
-        for outcome in pool.imap_unordered(simulate, jobs, chunksize=2):
+        for number, outcome in enumerate(pool.imap_unordered(simulate, jobs, chunksize=2), 1):
+            if not number % TOLD:
+                sys.stderr.write(f"{number} of {len(jobs)} seeds, {len(failed)} failed\n")
             trace = traces.setdefault(outcome.seed, outcome.digest)
             if trace != outcome.digest:
                 outcome.violations.append(f"its trace is {outcome.digest}, in another process {trace}")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from functools import partial
 import pytest
 
 from xyro.frontier.outbox import Outbox
+from xyro.frontier.waiting_links import WaitingLinks
 from xyro.lab.simulate import cluster_lives, simulate_lab
 from xyro.lab.simulate.cluster_faults import FAULTS, STEPS, full_in_moves
 from xyro.lab.simulate.cluster_lives import simulate_cluster
@@ -68,6 +70,15 @@ def test_a_commit_that_is_never_written_is_found_and_told(
     monkeypatch.setattr(PartitionLoop, "_put", lambda self, commit: None)
     assert simulate_lab.main(["--seed", "2"]) == 1
     assert "MachineError" in capsys.readouterr().out
+
+
+def test_links_that_wait_for_ever_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = replace(SeedPlan.draw(23), ends=())
+    assert plan.partitions > 1 and carry_out(plan).violations == []
+    monkeypatch.setattr(WaitingLinks, "answered", lambda *_: None)
+    assert [re.sub("[0-9]+", "N", each) for each in carry_out(plan).violations] == [
+        "life N, N.N s: it does not end: N links and N pages wait, "
+    ]
 
 
 # The witness: each violation is planted, and must be found
