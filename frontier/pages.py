@@ -128,7 +128,7 @@ class Pages:
                 for i, depth in zip(unknown.tolist(), deep, strict=True):
                     url = urls[i]
                     new[url] = min(depth, new.get(url, depth))
-                    if exempt and authority(url) not in self.partition.hosts.numbers:
+                    if authority(url) not in self.partition.hosts.numbers:  # only seeds grant credit for new hosts
                         self.partition.introductions.inherit(site_of(host_of(url)), 0)
             if new:
                 first = self._mint(list(new), list(new.values()), exempt)

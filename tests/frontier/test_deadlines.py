@@ -100,6 +100,17 @@ def test_a_read_that_had_begun_before_does_not_answer_the_publication():
     assert crawl.turn() == [] and len(publications) == 0 and publications.counts.in_time == 1
 
 
+def test_a_host_that_announces_itself_brings_in_no_others():
+    """Whoever has a name and a key may announce pages (IndexNow): each name had been granted 131,072 new hosts."""
+    crawl = crawl_of(**{"crawl.scope": "any"})
+    said = PublisherClaim("changed", crawl.now, crawl.now + HOUR, sure=True)
+    edit(crawl, lambda frontier: promises_of(frontier).publish([url(7)], said))
+    (order,) = (order for order in crawl.turn() if order.url == url(7))
+    crawl.answer(order, [url(host) for host in range(8, 40)])
+    known = {order.url for _ in range(3) for order in crawl.turn()}
+    assert not known and crawl.frontier.pages.waiting_links.links() == 32
+
+
 def test_the_plan_pays_and_beyond_its_debt_the_earliest_deadlines_are_read():
     bandwidth = 20 / 86_400
     crawl = crawl_of(60, **{"refresh.bandwidth": bandwidth, "refresh.audit": 0.0})
