@@ -38,7 +38,7 @@ from xyro.wire.codec import decode, encode
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import local_pages
 from xyro.wire.messages import Ack, CashTransfer, Passing
-from xyro.wire.urls import authority, host_of, partition_of, site_of
+from xyro.wire.urls import authority, host_of, site_of
 
 MOST_ITEMS = 2_000
 """items in one transfer: about 200 kB"""
@@ -138,8 +138,6 @@ class Outbox:
         self._nearer = self._late = np.empty(0, np.int64)
         """FOREIGN entries whose depth fell while it is full; those that are told now that it is full no more"""
         self._reported = (0, 0)
-        self._owners = np.empty(0, np.int64)
-        """partitions of the hosts met until now"""
 
     @property
     def busy(self) -> bool:
@@ -366,7 +364,7 @@ class Outbox:
             if target == self.partition.number or done.get(target, 0) >= epoch:
                 continue
             self._early.pop(target, None)
-            columns, owners = self.partition.columns, self.owners_of_hosts()
+            columns, owners = self.partition.columns, self.partition.owners()
             foreign = np.flatnonzero(columns["state"][: columns.n] == State.FOREIGN)
             self._retelling.append((target, epoch, foreign[owners[columns["host"][foreign]] == target]))
 
@@ -413,7 +411,7 @@ class Outbox:
         chosen[pages.searchsorted(news)] = True
         pages, units = pages[chosen], cash[chosen]
         hosts, heritage = columns["host"][pages], self.pages.heritage
-        owners, names = self.owners_of_hosts()[hosts].tolist(), self.partition.hosts.names
+        owners, names = self.partition.owners()[hosts].tolist(), self.partition.hosts.names
         for page, amount, depth, host, owner in zip(
             local_pages(pages), units.tolist(), columns["depth"][pages].tolist(), hosts.tolist(), owners, strict=True
         ):
@@ -422,14 +420,6 @@ class Outbox:
         columns["cash"][pages] = 0
         columns.touch("cash", pages)
         return parcels
-
-    def owners_of_hosts(self) -> Ids:
-        """Partitions of the hosts, by their numbers."""
-        names, owners = self.partition.hosts.names, self._owners
-        if len(names) > len(owners):
-            new = [partition_of(host_of(f"http://{name}/"), self.partitions) for name in names[len(owners) :]]
-            self._owners = owners = np.concatenate([owners, np.array(new, np.int64)])
-        return owners
 
     def _virtual(self) -> dict[int, int]:
         """Units of the virtual page to each partition: income to 0, or 0's payouts. Settles this one's account."""

@@ -28,7 +28,7 @@ from xyro.metadata.columns import distinct
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.wire.ids import LocalPage, local_pages, page_range
-from xyro.wire.urls import authority, host_of, origin, partition_of, site_of
+from xyro.wire.urls import authority, host_of, origin, site_of
 
 _PLACES = rows.META.key("places")
 _OUT, _BLOCKED, _FOREIGN = int(State.OUT), int(State.BLOCKED), int(State.FOREIGN)
@@ -69,8 +69,6 @@ class Pages:
         self.admitted: list[tuple[LocalPage, NDArray[np.uint32]]] = []
         """pages of whose waiting links some became pages in this turn, or were by then, and these"""
         self._partitions: int = partition.facts["partitions"]
-        self._is_foreign: list[bool] = []
-        """hosts of other partitions, by number, of those met until now"""
         self._bounds = repr((fetch.only_net, fetch.allow_private, fetch.ports))
         self._places: set[str] = set()
         """places of the scope by which the pages here were judged; stored"""
@@ -128,7 +126,8 @@ class Pages:
                 for i, depth in zip(unknown.tolist(), deep, strict=True):
                     url = urls[i]
                     new[url] = min(depth, new.get(url, depth))
-                    if authority(url) not in self.partition.hosts.numbers:  # only seeds grant credit for new hosts
+                    is_new = authority(url) not in self.partition.hosts.numbers
+                    if is_new and (exempt or self.may_be_read(url, depth)):  # only seeds grant credit for new hosts
                         self.partition.introductions.inherit(site_of(host_of(url)), 0)
             if new:
                 first = self._mint(list(new), list(new.values()), exempt)
@@ -225,10 +224,11 @@ class Pages:
     def _mint(self, urls: list[str], depths: list[int], exempt: bool) -> LocalPage:
         judge_url = self.scope.judge
         hosts = [self.partition.host(authority(url)) for url in urls]
-        is_foreign = self._foreign_hosts()
+        own = self.partition.number
+        owners = self.partition.owners()[hosts].tolist() if self._partitions > 1 else [own] * len(hosts)
         states = []
-        for url, depth, host in zip(urls, depths, hosts, strict=True):
-            if is_foreign[host]:
+        for url, depth, owner in zip(urls, depths, owners, strict=True):
+            if owner != own:
                 states.append(State.FOREIGN)
             elif exempt:
                 states.append(State.UNREAD if not self.scope.why_refused(url) else self.scope.refusal(url))
@@ -241,14 +241,6 @@ class Pages:
         for chunk, births in self.ledger.births.changes():
             self.partition.put(rows.BIRTHS.key(chunk), births)
         return first
-
-    def _foreign_hosts(self) -> list[bool]:
-        """Tell which hosts are of other partitions, by their numbers."""
-        own, partitions = self.partition.number, self._partitions
-        for name in self.partition.hosts.names[len(self._is_foreign) :]:
-            owner = partition_of(host_of(f"http://{name}/"), partitions) if partitions > 1 else own
-            self._is_foreign.append(owner != own)
-        return self._is_foreign
 
     # -- depth ---------------------------------------------------------------------------------------------------
 

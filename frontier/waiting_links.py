@@ -139,10 +139,10 @@ class WaitingLinks:
         """domains of such hosts that were left something"""
         self._full_elsewhere: dict[str, _Pause] = {}
         """hosts of other partitions that these say are full"""
-        self._unanswered: dict[str, int] = {}
-        """host of another partition -> new URLs of it that this partition was told since its last Ack"""
-        self._rooms: dict[str, int] = {}
-        """such a host of which links are being admitted -> places that it had at first"""
+        self._unanswered: dict[int, dict[str, int]] = {}
+        """other partition -> host of it -> new URLs that it was told since its last Ack"""
+        self._rooms: dict[str, tuple[int, int]] = {}
+        """such a host of which links are being admitted -> its partition, and places that it had at first"""
         self.now = 0.0
         self._places: dict[str, int] = {}
         """host -> unread pages that it may still get"""
@@ -181,8 +181,9 @@ class WaitingLinks:
     # -- links that were shown -----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        for name, places in self._rooms.items():
-            self._unanswered[name] = self._unanswered.get(name, 0) + places - max(self._places[name], 0)
+        for name, (owner, places) in self._rooms.items():
+            hosts = self._unanswered.setdefault(owner, {})
+            hosts[name] = hosts.get(name, 0) + places - max(self._places[name], 0)
         self._rooms.clear()
         self._places.clear()
 
@@ -201,16 +202,15 @@ class WaitingLinks:
 
     def _room(self, name: str, host: int) -> int:
         """Unread pages that a host may still get now."""
-        if not self._is_elsewhere(name):
+        if self._partitions == 1 or (owner := self.partition.owners().item(host)) == self.partition.number:
             return self.most_unread(host) - int(self.partition.hosts.waiting[host])
-        room = self._rooms[name] = max(self._most_sent(name) - self._unanswered.get(name, 0), 0)
+        room = max(self._most_sent(name) - self._sent(owner, name), 0)
+        self._rooms[name] = owner, room
         return room
 
-    def _is_elsewhere(self, name: str) -> bool:
-        return self._partitions > 1 and self._owner(name) != self.partition.number
-
-    def _owner(self, name: str) -> int:
-        return partition_of(host_of(f"http://{name}/"), self._partitions)
+    def _sent(self, owner: int, name: str) -> int:
+        """New URLs of a host of another partition of which this one has not said yet that it has them."""
+        return self._unanswered.get(owner, {}).get(name, 0)
 
     def _most_sent(self, name: str) -> int:
         """New URLs of a host of another partition that this one is told before it answers."""
@@ -224,7 +224,8 @@ class WaitingLinks:
         return self._places.get(authority(url), 1) <= 0
 
     def _introduce(self, name: str, url: str, parent: LocalPage) -> bool:
-        heir, is_elsewhere = site_of(host_of(url)), self._is_elsewhere(name)
+        heir, owner = site_of(host_of(url)), partition_of(host_of(url), self._partitions)
+        is_elsewhere = owner != self.partition.number
         was_left = is_elsewhere and heir in self._heirs_elsewhere
         heritage = self.introductions.introduce(self.domain_of(parent), "" if was_left else heir)
         if heritage < 0:
@@ -234,7 +235,7 @@ class WaitingLinks:
             self.introductions.inherit(heir, heritage)
         else:
             self.heritage[name] = PRICE + heritage
-            self._rooms[name] = self._host_pages
+            self._rooms[name] = owner, self._host_pages
             if heritage:
                 _remember(self._heirs_elsewhere, heir, None)
         return True
@@ -253,8 +254,7 @@ class WaitingLinks:
         """Another partition has what it was told: links to those of its hosts that are full are held back, those to
         hosts that are full no more go on."""
         self.begin()
-        for name in [name for name in self._unanswered if self._owner(name) == owner]:
-            del self._unanswered[name]
+        self._unanswered.pop(owner, None)
         for name in full:
             old = self._full_elsewhere.get(name, _Pause(0.0, 0.0))
             if now >= old.until:
@@ -343,9 +343,10 @@ class WaitingLinks:
 
     def half_free(self, host: int) -> bool:
         """Tell whether half of the places of a host are free."""
-        if self._partitions > 1 and self._is_elsewhere(name := self.partition.hosts.names[host]):
+        if self._partitions > 1 and (owner := self.partition.owners().item(host)) != self.partition.number:
+            name = self.partition.hosts.names[host]
             places = self._most_sent(name)
-            return places > 0 and 2 * self._unanswered.get(name, 0) <= places
+            return places > 0 and 2 * self._sent(owner, name) <= places
         return 2 * int(self.partition.hosts.waiting[host]) <= self.most_unread(host)
 
     def may_introduce(self, host: int) -> bool:

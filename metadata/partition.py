@@ -37,7 +37,7 @@ from xyro.metadata.url_index import FingerprintTable, UrlIndex
 from xyro.metadata.version import VERSION
 from xyro.wire.errors import MachineError
 from xyro.wire.ids import LocalPage, PageId, first_id, join, page_range
-from xyro.wire.urls import folder_of
+from xyro.wire.urls import folder_of, host_of, partition_of
 
 WITNESS = ".witness"
 """file of a partition's directory; hidden, so no backup takes it for one that never changes"""
@@ -195,6 +195,7 @@ class Partition:
         for first, urls in recovery.unindexed:
             self.url_index.restore(urls, first, clashing)
         self.hosts = Hosts()
+        self._owners, self._owned = np.zeros(0, np.int32), 0
         self.standing = Standing(self.hosts, columns)
         self.introductions = Introductions()
         self.introductions.load(store.scan(rows.DOMAIN.prefix))
@@ -227,6 +228,18 @@ class Partition:
         unread = self.columns["state"][:n] == _UNREAD
         waiting = np.bincount(self.columns["host"][:n][unread], minlength=len(self.hosts.waiting))
         self.hosts.waiting = waiting.astype(np.int32)
+
+    def owners(self) -> NDArray[np.int32]:
+        """Return the partition of each known host, by its number; not to be written to."""
+        names, known = self.hosts.names, self._owned
+        if (count := len(names)) > known:
+            if count > len(self._owners):
+                self._owners = np.concatenate([self._owners, np.zeros(count, np.int32)])
+            partitions = self.facts["partitions"]
+            owners = [partition_of(host_of(f"http://{name}/"), partitions) for name in names[known:]]
+            self._owners[known:count] = owners
+            self._owned = count
+        return self._owners[:count]
 
     def id_of(self, page: LocalPage) -> PageId:
         """The id of a page of this partition."""

@@ -103,7 +103,7 @@ def places(frontiers: Sequence[Frontier]) -> list[Ids]:
     for frontier, numbers in zip(frontiers, found, strict=True):
         columns = frontier.columns
         foreign = np.flatnonzero(numbers == UNKNOWN)
-        owners = frontier.outbox.owners_of_hosts()[columns["host"][foreign]]
+        owners = frontier.partition.owners()[columns["host"][foreign]]
         for owner in np.unique(owners).tolist():
             if owner not in order:
                 continue

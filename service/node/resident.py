@@ -61,7 +61,8 @@ class Resident(Struct, eq=False):
 
     def hosts(self) -> set[str]:
         """Names of the hosts that belong to the partition; of others it knows links."""
-        names, owners = self.frontier.partition.hosts.names, self.frontier.outbox.owners_of_hosts().tolist()
+        partition = self.frontier.partition
+        names, owners = partition.hosts.names, partition.owners().tolist()
         return {name for name, owner in zip(names, owners, strict=True) if owner == self.number}
 
     def leased_hosts(self) -> list[str]:
