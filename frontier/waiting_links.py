@@ -111,6 +111,10 @@ class _Pause(Struct):
     wait: float
     """seconds that led to it"""
 
+    def holds(self, now: float) -> bool:
+        """Tell whether it is not over; one that would begin later is of before the clock was set back."""
+        return self.until - self.wait <= now < self.until
+
 
 class WaitingLinks:
     """Decides which links become pages now, and keeps the others until the standing of their host allows.
@@ -217,7 +221,7 @@ class WaitingLinks:
         pause = self._full_elsewhere.get(name)
         if pause is None:
             return self._host_pages
-        return 0 if self.now < pause.until else -(-self._host_pages // ELSEWHERE)
+        return 0 if pause.holds(self.now) else -(-self._host_pages // ELSEWHERE)
 
     def is_full(self, url: str) -> bool:
         """Tell whether the host of a URL gets no more unread pages in this turn."""
@@ -257,7 +261,7 @@ class WaitingLinks:
         self._unanswered.pop(owner, None)
         for name in full:
             old = self._full_elsewhere.get(name, _Pause(0.0, 0.0))
-            if now >= old.until:
+            if not old.holds(now):
                 wait = min(max(2 * old.wait, FULL_FIRST), FULL_LAST)
                 _remember(self._full_elsewhere, name, _Pause(now + wait, wait))
         for name in free:

@@ -173,14 +173,19 @@ def unread_of(crawl: Crawl, host: str) -> int:
     return 0 if number is None else int(hosts.waiting[number])
 
 
-def test_links_to_a_full_host_of_another_partition_wait_where_they_are():
-    crawl, there, links = crawl_with_a_long_host_elsewhere(50)
+def fill(crawl: Crawl, there: str, links: dict[str, list[str]]) -> None:
+    """Crawl until the host, which is not read, is full."""
     crawl.submit(f"{there}/")
     crawl.turn()
     crawl.pending[crawl.owner(f"{there}/")].append(HoldHost(0, authority(f"{there}/"), "paused"))
     for order in list(crawl.orders.values()):
         crawl.answer(order, links.get(order.url, []))
     crawled(crawl, links, 100)
+
+
+def test_links_to_a_full_host_of_another_partition_wait_where_they_are():
+    crawl, there, links = crawl_with_a_long_host_elsewhere(50)
+    fill(crawl, there, links)
     most = unread_of(crawl, there)
     assert 64 <= most < 64 + 2 * 50
     home = crawl.frontiers[crawl.owner(url(0))].pages.waiting_links
@@ -191,6 +196,15 @@ def test_links_to_a_full_host_of_another_partition_wait_where_they_are():
             crawl.turn()
             crawl.deliver_all()
         assert 0 < unread_of(crawl, there) - most <= 2 * more * 64 // ELSEWHERE, more
+
+
+def test_a_pause_is_over_when_the_clock_is_set_back():
+    crawl, there, links = crawl_with_a_long_host_elsewhere(50)
+    fill(crawl, there, links)
+    before = unread_of(crawl, there)
+    crawl.now -= 3600.0
+    crawled(crawl, links, 4)
+    assert before < unread_of(crawl, there) <= before + 2 * 64 // ELSEWHERE
 
 
 def test_links_go_on_as_soon_as_half_of_a_host_of_another_partition_is_read():
