@@ -124,6 +124,7 @@ class CrawlWitness:
 
     def note_crash(self) -> None:
         """One of several processes is gone: of what it heard last it may have told nobody."""
+        self._forget(self.now)
         self.life += 1
         self._life_ended = self.now
 
@@ -206,8 +207,7 @@ class CrawlWitness:
     def _check_gap(self, url: str, name: str, log: HostLog, least: float) -> None:
         if log.current:
             self.blame(f"{url}: {name} is being read already")
-        is_heard = log.ended_life == self.life or log.ended + UNHEARD <= self._life_ended
-        ready = log.ended + (max(least, log.gap) if is_heard else least)
+        ready = log.ended + max(least, log.gap)
         if self.now < ready - EPSILON:
             self.blame(f"{url}: {name} was read {self.now - log.ended:.3f} s ago, {ready - self.now:.3f} s too soon")
 
@@ -221,10 +221,17 @@ class CrawlWitness:
         """The process is gone. `orderly`: everything answered is to be on disk, else what was `since` then."""
         before = self.now if since is None else since
         self._life_ended = self.now + self.promises.grace if orderly else before
+        self._forget(self._life_ended)
         for visit in self.visits:
             if visit.life == self.life and visit.is_page and visit.is_sound and self._is_stored(visit.ended):
                 self._owed[visit.url] += 1
         self.note("end of life", orderly)
+
+    def _forget(self, end: float) -> None:
+        """Of an answer that came just before the end of its process nobody may ever know which gap it asked for."""
+        for log in (*self._hosts.values(), *self._addresses.values()):
+            if log.ended_life == self.life and log.ended + UNHEARD > end:
+                log.gap = 0.0
 
     def check_orders(self) -> None:
         """At the end of a crawl that is complete no order is out."""

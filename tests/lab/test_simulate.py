@@ -118,6 +118,22 @@ def test_a_sound_crawl_is_not_blamed(witness: CrawlWitness) -> None:
     assert witness.violations == []
 
 
+def test_a_gap_that_nobody_heard_of_is_not_asked_for_two_lives_later(witness: CrawlWitness) -> None:
+    robots(witness, 0.0, delay=7.0)
+    witness.end_life(orderly=False)
+    witness.begin_life(2)
+    witness.now = 3.0
+    witness.end_life(orderly=False)
+    witness.begin_life(3)
+    robots(witness, 5.0, delay=7.0)
+    witness.now = 5.5
+    witness.end_life(orderly=False)
+    witness.begin_life(4)
+    assert witness.violations == []
+    robots(witness, 11.0)
+    assert "1.000 s too soon" in witness.violations[0]
+
+
 def test_what_is_asked_of_a_host(witness: CrawlWitness) -> None:
     ask(witness, "/a", 0.0)
     robots(witness, 1.0, usable=False)
