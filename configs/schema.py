@@ -152,7 +152,7 @@ class StandingSettings(Section, frozen=True):
     """[standing]: what hosts may take of the crawl before their pages have shown what they are worth."""
 
     new_hosts: Annotated[int, Meta(ge=0, le=2**32, description="a whole number, 0 to 4294967296")] = 131_072
-    host_pages: Counting = 8192
+    host_pages: Counting = 4096
 
 
 class SecretSource(Section, frozen=True):

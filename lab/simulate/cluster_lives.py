@@ -351,5 +351,5 @@ def _settings(draw: random.Random) -> Settings:
         ),
         store=replace(settings.store, snapshot_bytes=1 << 18),
         loader=replace(settings.loader, validate=False),
-        standing=replace(settings.standing, host_pages=draw.choice((1, 3, 8192)), new_hosts=draw.choice((1, 131_072))),
+        standing=replace(settings.standing, host_pages=draw.choice((1, 3, 4096)), new_hosts=draw.choice((1, 131_072))),
     )

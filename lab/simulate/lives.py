@@ -151,7 +151,7 @@ def _settings(draw: random.Random) -> Settings:
         ),
         loader=msgspec.structs.replace(settings.loader, validate=False),
         standing=msgspec.structs.replace(
-            settings.standing, host_pages=draw.choice((1, 2, 6, 8192)), new_hosts=draw.choice((0, 1, 131_072))
+            settings.standing, host_pages=draw.choice((1, 2, 6, 4096)), new_hosts=draw.choice((0, 1, 131_072))
         ),
     )
 
