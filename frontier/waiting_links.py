@@ -213,7 +213,7 @@ class WaitingLinks:
         return room
 
     def _sent(self, owner: int, name: str) -> int:
-        """New URLs of a host of another partition of which this one has not said yet that it has them."""
+        """New URLs of a host of another partition that this one was sent and has not acknowledged."""
         return self._unanswered.get(owner, {}).get(name, 0)
 
     def _most_sent(self, name: str) -> int:
