@@ -7,7 +7,8 @@ after that than it should:
                    Retry-After, and after a failure the back-off
     of an address  its floor
 
-A page that is asked for before any robots.txt of its host was answered, or that this forbids, is one too many.
+A page that is asked for before any robots.txt of its host was answered, or that this forbids, is one too many. What is
+sent to a hub is a request like any other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import msgspec
 
 from xyro.lab.child import Running, environment, running
 from xyro.lab.polite.polite_server import ServedExchange
-from xyro.lab.polite.polite_sites import OWN, PAGES, crawl_delay
+from xyro.lab.polite.polite_sites import HUB, OWN, PAGES, crawl_delay
 from xyro.lab.zoo.name_server import NAMES
 from xyro.wire.clock import SystemClock
 from xyro.wire.errors import MachineError, XyroError
@@ -41,6 +42,10 @@ name_servers = ["{names}:{port}"]
 min_delay = {least}
 factor = {factor}
 ip_delay = {floor}
+[publish]
+listen = "127.0.0.1:0"
+websub = true
+callback = "http://127.0.0.1:9"
 """
 SLACK = 0.001
 """seconds by which two clocks' roundings differ"""
@@ -64,8 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 3 if isinstance(error, MachineError) else 2
     early = violations(exchanges)
     pages = {(each.host, each.path) for each in exchanges if each.status == 200 and each.path in ("/", *OWN)}
+    hubs, cut = sum(each.path == HUB for each in exchanges), sum(each.cut for each in exchanges)
     sys.stdout.write(
-        f"{len(exchanges):,} requests, {options.kills} kills, {sum(each.cut for each in exchanges)} reads cut off, "
+        f"{len(exchanges):,} requests, {hubs:,} of them to hubs, {options.kills} kills, {cut} reads cut off, "
         f"{len(pages):,} of {options.names * PAGES:,} pages; violations: {len(early)}\n"
     )
     for line, number in Counter(kind for kind, _ in early).items():

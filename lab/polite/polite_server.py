@@ -64,6 +64,8 @@ class PoliteServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         began = self._clock.monotonic()
         path = head.split(" ", 2)[1]
+        if length := head.lower().partition("\r\ncontent-length:")[2]:  # a hub is asked
+            await reader.readexactly(int(length.partition("\r\n")[0]))
         host = number_of(head.lower().partition("\r\nhost:")[2].strip())
         first = (host, path) not in self._asked
         self._asked.add((host, path))
@@ -89,6 +91,8 @@ def _packed(reply: PoliteAnswer) -> bytes:
     lines = [f"HTTP/1.1 {reply.status} -", "Content-Type: text/html", f"Content-Length: {len(body)}"]
     if reply.location:
         lines.append(f"Location: {reply.location}")
+    if reply.hub:
+        lines.append(f'Link: <{reply.hub}>; rel="hub"')
     if reply.retry_after:
         lines.append(f"Retry-After: {reply.retry_after}")
     return "\r\n".join([*lines, "", ""]).encode() + body

@@ -2,8 +2,8 @@
 
 Host N is hN.site(N / 5).test; its kind is N modulo 10:
 
-    0  plain                                          5  answers after SLOW seconds
-    1  Crawl-delay                                    6  robots.txt is one redirect away, on the next host
+    0  its front page names a hub (WebSub), itself    5  answers after SLOW seconds
+    1  Crawl-delay, and is its own hub, too           6  robots.txt is one redirect away, on the next host
     2  robots.txt is three redirects away             7  hangs up on each first request for a page
     3  503 with Retry-After to each first request     8  Crawl-delay, three redirects away
     4  429 with Retry-After, the same                 9  Crawl-delay, one redirect away, on the next host
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 PAGES = 3
 """of a host, its front page among them"""
+HUB = "/hub"
 OWN = tuple(f"/p{page}.html" for page in range(1, PAGES))
 CRAWL_DELAY, RETRY_AFTER, SLOW = 3, 3, 0.3
 HOPS = 3
@@ -32,6 +33,8 @@ class PoliteAnswer:
     wait: float = 0.0
     """seconds until it is sent"""
     retry_after: int = 0
+    hub: str = ""
+    """in its Link header"""
     rules_of: int = -1
     """the host whose robots.txt this is; -1: none's"""
 
@@ -67,6 +70,8 @@ def answer(host: int, path: str, first: bool, names: int, port: int) -> PoliteAn
     if path.startswith("/robots-"):
         hop = int(path[8:-4])
         return _rules(host) if hop == HOPS else PoliteAnswer(302, location=f"/robots-{hop + 1}.txt")
+    if path == HUB:
+        return PoliteAnswer(202)
     if path != "/" and path not in OWN:
         return PoliteAnswer(404)
     if kind in (3, 4) and first:
@@ -76,8 +81,9 @@ def answer(host: int, path: str, first: bool, names: int, port: int) -> PoliteAn
     links = [*OWN, "/private/x.html"]
     if host == 0 and path == "/":
         links += [f"http://{name_of(other)}:{port}/" for other in range(1, names)]
+    hub = f"http://{name_of(host)}:{port}{HUB}" if kind in (0, 1) and path == "/" else ""
     body = "<!doctype html><title>A page</title>" + "".join(f'<a href="{link}">{link}</a>\n' for link in links)
-    return PoliteAnswer(body=body, wait=SLOW if kind == 5 else 0.0)
+    return PoliteAnswer(body=body, wait=SLOW if kind == 5 else 0.0, hub=hub)
 
 
 def _rules(host: int) -> PoliteAnswer:

@@ -7,6 +7,7 @@ from xyro.lab.polite.polite_server import ServedExchange
 from xyro.lab.polite.polite_sites import (
     CRAWL_DELAY,
     HOPS,
+    HUB,
     RETRY_AFTER,
     address_of,
     answer,
@@ -51,6 +52,13 @@ def test_crawl_delay_holds_from_the_rules_on_and_retry_after_once():
     assert kinds(exchange(0.0, 3, "/robots.txt", rules_of=3), busy, exchange(12.0, 3, "/")) == [
         "too early for its host"
     ]
+
+
+def test_a_hub_waits_as_a_page_does():
+    robots, page = exchange(0.0, 0, "/robots.txt", rules_of=0), exchange(1.0, 0, "/")
+    assert answer(0, "/", True, 20, 80).hub and answer(0, HUB, True, 20, 80).status == 202
+    assert kinds(robots, page, exchange(1.2, 0, HUB)) == ["too early for its host"]
+    assert not kinds(robots, page, exchange(1.02 + LEAST, 0, HUB))
 
 
 def test_an_address_has_a_floor_and_one_read_at_a_time():
