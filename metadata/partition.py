@@ -231,13 +231,13 @@ class Partition:
 
     def owners(self) -> NDArray[np.int32]:
         """Return the partition of each known host, by its number; not to be written to."""
-        names, known = self.hosts.names, self._owned
-        if (count := len(names)) > known:
+        names, first = self.hosts.names, self._owned
+        if (count := len(names)) > first:
             if count > len(self._owners):
                 self._owners = np.concatenate([self._owners, np.zeros(count, np.int32)])
             partitions = self.facts["partitions"]
-            owners = [partition_of(host_of(f"http://{name}/"), partitions) for name in names[known:]]
-            self._owners[known:count] = owners
+            owners = [partition_of(host_of(f"http://{name}/"), partitions) for name in names[first:]]
+            self._owners[first:count] = owners
             self._owned = count
         return self._owners[:count]
 

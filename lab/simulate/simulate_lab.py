@@ -20,7 +20,7 @@ from xyro.wire.clock import SystemClock
 
 TWICE = 50
 """one seed in so many is run in two processes, whose traces must be the same"""
-TOLD = 100
+PROGRESS = 100
 """seeds from one word to the next"""
 MAX_FAILED = 5
 """seeds that fail, before the run ends"""
@@ -92,7 +92,7 @@ def _run(seeds: range, processes: int, max_failed: int) -> tuple[list[SeedOutcom
     jobs = [*seeds, *seeds[::TWICE]]
     with multiprocessing.get_context("spawn").Pool(min(processes, len(jobs))) as pool:
         for number, outcome in enumerate(pool.imap_unordered(simulate, jobs, chunksize=2), 1):
-            if not number % TOLD:
+            if not number % PROGRESS:
                 sys.stderr.write(f"{number} of {len(jobs)} seeds, {len(failed)} failed\n")
             trace = traces.setdefault(outcome.seed, outcome.digest)
             if trace != outcome.digest:
