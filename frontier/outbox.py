@@ -11,6 +11,9 @@ what came early and says at once which one it has.
 The outbox is bounded (`[cluster] outbox`): while it is full, cash for other partitions stays in its FOREIGN entries,
 and what is news to them is told when half of the outbox has left.
 
+An Ack also says which hosts here are full, and which are full no more: links to them wait where they are
+(waiting_links.py).
+
 Partition 0 gathers the income of the virtual page and shares it out by known pages. A crawl of one partition
 does not use any of this.
 """
