@@ -156,7 +156,11 @@ class OrderQuota:
 
     @property
     def free(self) -> int:
-        return ORDERS_OUT - len(self._leases)
+        return ORDERS_OUT - self.leased
+
+    @property
+    def leased(self) -> int:
+        return len(self._leases)
 
     @property
     def per_host(self) -> int:

@@ -8,8 +8,9 @@ what it has is divided by gamma, too: then every turn's reads are, however few o
 pages are known than are discovery's part, these are all out, and refresh may take what its host allows.
 
 A crawl that has read little of a host looks only a few pages ahead, for what these show may be better than all that is
-known yet: a trap gains 20 to 40 of 300 reads by orders that are older. One that is refreshed looks twice as far where
-that was used up before the turn came.
+known yet: a trap gains 20 to 40 of 300 reads by orders that are older. It looks twice as far where that was used up
+before the turn came: a host of a hundred pages a second had four orders for fifty milliseconds, and then none. A host
+that is alone is not held up so, for the turn comes at once where nothing else is being read.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ LEAST_AHEAD = 4
 AHEAD_PER_ORDER = 16
 """orders that a host got, for one more that may be out"""
 Places = NDArray[np.int32]
+Counts = NDArray[np.uint32]
 
 
 class LookAhead:
@@ -53,16 +55,18 @@ class LookAhead:
         """how many times as far is looked ahead"""
         self._had_both: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """at the turn before there were unread pages to choose from, and orders for known ones"""
+        self._orders: Counts = np.zeros(0, np.uint32)
+        """orders for unread pages that hosts had got at the turn before"""
 
     def renew(self, gamma: float, discovering: bool) -> None:
         """Let both kinds be out in the proportion of gamma, percent for discovery, but at least one order of each.
         discovering: may unread pages be ordered at all?"""
         hosts, count, limit = self.partition.hosts, len(self.partition.hosts), self.order_quota.per_host
-        ahead = np.maximum(LEAST_AHEAD, self.partition.standing.of_hosts(count) // AHEAD_PER_ORDER)
+        orders = self.partition.standing.of_hosts(count).copy()
+        ahead = np.maximum(LEAST_AHEAD * self._stretched(orders, limit), orders // AHEAD_PER_ORDER)
+        self._ahead = np.minimum(limit, ahead).astype(np.int32)
         if not self.refreshing:
-            self._ahead = np.minimum(limit, ahead).astype(np.int32)
             return
-        self._ahead = np.minimum(limit, ahead * self._stretched(limit)).astype(np.int32)
         greater = max(gamma, 100.0 - gamma)
         self._unread, self._revisits = (
             np.maximum(np.rint(self._ahead * (percent / greater)), 1).astype(np.int32)
@@ -76,15 +80,23 @@ class LookAhead:
         shared = contested & (unread >= self._unread) & discovering
         self.places = np.where(shared, self._revisits, limit).astype(np.int32)
 
-    def _stretched(self, limit: int) -> Places:
-        """Return how many times as far is looked ahead, twice as far where the orders of both kinds were used up since
-        the turn before: a slow host lacks one kind at a time, and gets it at once."""
-        hosts, count, before = self.partition.hosts, len(self.partition.hosts), len(self._had_both)
+    def _stretched(self, orders: Counts, limit: int) -> Places:
+        """Return how many times as far is looked ahead, twice as far where the orders (of both kinds, where known pages
+        are read again) were used up since the turn before: a slow host lacks one kind at a time, and gets it at
+        once."""
+        hosts, count = self.partition.hosts, len(orders)
         if count > len(self._stretch):
             self._stretch = np.concatenate([self._stretch, np.ones(2 * count - len(self._stretch), np.int32)])
-        used_up = self._had_both & (hosts.exploring[:before] == 0) & (2 * hosts.revisiting[:before] <= self._revisits)
+        if self.refreshing:
+            before = len(self._had_both)
+            used_up = self._had_both & (2 * hosts.revisiting[:before] <= self._revisits)
+        else:
+            before = len(self._orders)
+            used_up = (orders[:before] > self._orders) & (hosts.waiting[:before] > 0) & (self.order_quota.leased > 0)
+        used_up &= 4 * hosts.exploring[:before] <= self._ahead[:before]
         stretch = self._stretch[:count]
         stretch[:before][used_up] = np.minimum(2 * stretch[:before][used_up], limit)
+        self._orders = orders
         return stretch
 
     def lacking(self) -> list[tuple[int, int]]:

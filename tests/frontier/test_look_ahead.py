@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.frontier.rig import url
-from tests.frontier.test_scheduler import both_sides, sides
+from tests.frontier.test_scheduler import both_sides, crawl_of, sides
 
 MENU = 900
 """pages of each kind"""
@@ -45,3 +45,28 @@ def test_discovery_takes_the_part_of_known_pages_where_these_are_too_few():
         crawl.issued.clear()
         crawl.turn()
     assert sides(crawl.issued).count("discovery") >= 4 and url(0) not in {order.url for order in crawl.issued}
+
+
+def fast_host(busy: bool) -> list[int]:
+    """The orders that a host has in each turn if none of those before is left. busy: another host's never end."""
+    crawl = crawl_of()
+    crawl.submit(url(0), url(1))
+    crawl.turn()
+    for host, pages in enumerate((MENU, 3)):
+        crawl.answer(crawl.order(url(host)), [url(host, page) for page in range(1, pages)])
+    counts = []
+    for _ in range(6):
+        crawl.turn()
+        own = [order for order in crawl.orders.values() if order.url.startswith(url(0).rsplit("/", 1)[0])]
+        counts.append(len(own))
+        for order in own if busy else list(crawl.orders.values()):
+            crawl.answer(order)
+    return counts
+
+
+def test_a_host_that_has_nothing_left_while_others_are_read_gets_twice_as_many_orders():
+    assert fast_host(busy=True) == [4, 8, 16, 32, 64, 64]
+
+
+def test_of_hosts_for_which_the_turn_comes_at_once_a_few_pages_are_ordered():
+    assert max(fast_host(busy=False)) <= 5
