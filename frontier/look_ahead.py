@@ -15,6 +15,8 @@ that is alone is not held up so, for the turn comes at once where nothing else i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,6 +57,8 @@ class LookAhead:
         """how many times as far is looked ahead"""
         self._had_both: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """at the turn before there were unread pages to choose from, and orders for known ones"""
+        self.is_reading: Callable[[], bool] = lambda: order_quota.leased > 0
+        """pages are being read, whatever partition of the process they are of"""
         self._orders: Counts = np.zeros(0, np.uint32)
         """orders for unread pages that hosts had got at the turn before"""
 
@@ -92,7 +96,7 @@ class LookAhead:
             used_up = self._had_both & (2 * hosts.revisiting[:before] <= self._revisits)
         else:
             before = len(self._orders)
-            used_up = (orders[:before] > self._orders) & (hosts.waiting[:before] > 0) & (self.order_quota.leased > 0)
+            used_up = (orders[:before] > self._orders) & (hosts.waiting[:before] > 0) & self.is_reading()
         used_up &= 4 * hosts.exploring[:before] <= self._ahead[:before]
         stretch = self._stretch[:count]
         stretch[:before][used_up] = np.minimum(2 * stretch[:before][used_up], limit)

@@ -245,6 +245,7 @@ class Node:
         number = frontier.partition.number
         for resident in self._residents.values():
             frontier.pages.waiting_links.share(resident.frontier.pages.waiting_links)
+        frontier.scheduler.look_ahead.is_reading = lambda: self.pool.in_flight > 0 or len(self.queue) > 0
         loop = PartitionLoop(
             frontier,
             self.network.sender(number),

@@ -6,6 +6,11 @@ import pytest
 
 from tests.frontier.rig import url
 from tests.frontier.test_scheduler import both_sides, crawl_of, sides
+from xyro.configs.load import load
+from xyro.service.node.data_dir import DataDir
+from xyro.service.node.guard_factory import guard_of
+from xyro.service.node.node import Bounds, Node
+from xyro.wire.messages import FetchOrder, Priority
 
 MENU = 900
 """pages of each kind"""
@@ -47,9 +52,12 @@ def test_discovery_takes_the_part_of_known_pages_where_these_are_too_few():
     assert sides(crawl.issued).count("discovery") >= 4 and url(0) not in {order.url for order in crawl.issued}
 
 
-def fast_host(busy: bool) -> list[int]:
-    """The orders that a host has in each turn if none of those before is left. busy: another host's never end."""
+def fast_host(busy: bool, elsewhere: bool = False) -> list[int]:
+    """The orders that a host has in each turn if none of those before is left. busy: another host's never end;
+    elsewhere: that is one of another partition."""
     crawl = crawl_of()
+    if elsewhere:
+        crawl.frontier.scheduler.look_ahead.is_reading = lambda: True
     crawl.submit(url(0), url(1))
     crawl.turn()
     for host, pages in enumerate((MENU, 3)):
@@ -66,7 +74,19 @@ def fast_host(busy: bool) -> list[int]:
 
 def test_a_host_that_has_nothing_left_while_others_are_read_gets_twice_as_many_orders():
     assert fast_host(busy=True) == [4, 8, 16, 32, 64, 64]
+    assert fast_host(busy=False, elsewhere=True) == [8, 16, 32, 64, 64, 64]
 
 
 def test_of_hosts_for_which_the_turn_comes_at_once_a_few_pages_are_ordered():
     assert max(fast_host(busy=False)) <= 5
+
+
+async def test_all_partitions_of_a_process_look_further_ahead_while_one_is_read(tmp_path):
+    settings = load()
+    data = DataDir.open(tmp_path / "data", partitions=4, make=True)
+    node = Node(data, settings, guard_of(settings.fetch), Bounds())
+    looks = [resident.frontier.scheduler.look_ahead for resident in node._residents.values()]
+    assert [look.is_reading() for look in looks] == [False] * 4
+    node.queue.put(FetchOrder(1, "http://h/1", Priority.DISCOVER, epoch=1), "h")
+    assert [look.is_reading() for look in looks] == [True] * 4
+    data.close()

@@ -11,8 +11,8 @@ its pages before it finds the multiplier once (frontier/revisit_dates.py); those
 (frontier/discovery.py); those of pages when half widths came to count pages that err together (opic/snapshots.py);
 those of all when the orders that a host has out came to be divided by gamma (frontier/look_ahead.py); those of pages
 when half widths came to know how far off pages are at this moment (opic/snapshots.py); those of all when scouts
-came to be the pages that waited longest (frontier/discovery.py), and when hosts that had no orders left came to be looked
-further ahead of (frontier/look_ahead.py).
+came to be the pages that waited longest (frontier/discovery.py), and when hosts that had no orders left came to be
+looked further ahead of (frontier/look_ahead.py).
 Whoever changes an algorithm on purpose makes them anew and says why; a change of names, files or wiring must not need
 to.
 """
