@@ -214,11 +214,13 @@ class Frontier:
         room: int,
         free: int = 0,
         more: Callable[[], bool] | None = None,
+        others: bool = False,
     ) -> Effects:
         """One commit group. `now`: wall clock; `room`: reads that may still be ordered (--max-pages).
 
         free: spends without a fetch beyond those that the reports of this turn pay for; and again so many, which build
-        on the ones before, while there are to be `more`.
+        on the ones before, while there are to be `more`. others: pages of other partitions of the process are being
+        read.
         """
         born = self._open(now)
         acks = self._exchange(work)
@@ -238,7 +240,7 @@ class Frontier:
         self._date(settled, now)
         self._follow_importance()
         transfers = self._collect_transfers(paid_over, born)
-        orders = self.scheduler.orders(now, self.room(room, now), self.outbox.is_full)
+        orders = self.scheduler.orders(now, self.room(room, now), self.outbox.is_full, others)
         if self.impostors.probes:
             orders += self.impostors.take_orders()
         self.freshness.close(sum(order.visit.answered for order in settled), now)

@@ -15,8 +15,6 @@ that is alone is not held up so, for the turn comes at once where nothing else i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,17 +55,18 @@ class LookAhead:
         """how many times as far is looked ahead"""
         self._had_both: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """at the turn before there were unread pages to choose from, and orders for known ones"""
-        self.is_reading: Callable[[], bool] = lambda: order_quota.leased > 0
-        """pages are being read, whatever partition of the process they are of"""
         self._orders: Counts = np.zeros(0, np.uint32)
         """orders for unread pages that hosts had got at the turn before"""
 
-    def renew(self, gamma: float, discovering: bool) -> None:
+    def renew(self, gamma: float, discovering: bool, others: bool = False) -> None:
         """Let both kinds be out in the proportion of gamma, percent for discovery, but at least one order of each.
-        discovering: may unread pages be ordered at all?"""
+        discovering: may unread pages be ordered at all? others: pages of other partitions are being read."""
         hosts, count, limit = self.partition.hosts, len(self.partition.hosts), self.order_quota.per_host
         orders = self.partition.standing.of_hosts(count).copy()
-        ahead = np.maximum(LEAST_AHEAD * self._stretched(orders, limit), orders // AHEAD_PER_ORDER)
+        ahead = np.maximum(
+            LEAST_AHEAD * self._stretched(orders, limit, others or self.order_quota.leased > 0),
+            orders // AHEAD_PER_ORDER,
+        )
         self._ahead = np.minimum(limit, ahead).astype(np.int32)
         if not self.refreshing:
             return
@@ -84,7 +83,7 @@ class LookAhead:
         shared = contested & (unread >= self._unread) & discovering
         self.places = np.where(shared, self._revisits, limit).astype(np.int32)
 
-    def _stretched(self, orders: Counts, limit: int) -> Places:
+    def _stretched(self, orders: Counts, limit: int, is_reading: bool) -> Places:
         """Return how many times as far is looked ahead, twice as far where the orders (of both kinds, where known pages
         are read again) were used up since the turn before: a slow host lacks one kind at a time, and gets it at
         once."""
@@ -96,7 +95,7 @@ class LookAhead:
             used_up = self._had_both & (2 * hosts.revisiting[:before] <= self._revisits)
         else:
             before = len(self._orders)
-            used_up = (orders[:before] > self._orders) & (hosts.waiting[:before] > 0) & self.is_reading()
+            used_up = (orders[:before] > self._orders) & (hosts.waiting[:before] > 0) & is_reading
         used_up &= 4 * hosts.exploring[:before] <= self._ahead[:before]
         stretch = self._stretch[:count]
         stretch[:before][used_up] = np.minimum(2 * stretch[:before][used_up], limit)

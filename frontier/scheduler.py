@@ -239,8 +239,9 @@ class Scheduler:
 
     # -- orders --------------------------------------------------------------------------------------------------
 
-    def orders(self, now: float, room: int, outbox_full: bool = False) -> list[FetchOrder]:
-        """The orders of this turn, most urgent first; at most `room` of them. Within a commit group."""
+    def orders(self, now: float, room: int, outbox_full: bool = False, others: bool = False) -> list[FetchOrder]:
+        """The orders of this turn, most urgent first; at most `room` of them. Within a commit group. others: pages of
+        other partitions are being read."""
         self._now, self._outbox_full = now, outbox_full
         if self.host_limits.on:
             for host in self.host_limits.renew(now):
@@ -250,7 +251,7 @@ class Scheduler:
         room = min(room, self.order_quota.free, ORDERS_A_TURN)
         found: list[FetchOrder] = []
         if room > 0:
-            self.look_ahead.renew(self.gamma.agreed, self._allowed_new(now) > 0)
+            self.look_ahead.renew(self.gamma.agreed, self._allowed_new(now) > 0, others)
             if self.deadlines.waiting or self.overflow or any(self.requests.queues.values()):
                 self._take_wanted(found, room)
             self._take_retries(found, room, now)

@@ -245,7 +245,6 @@ class Node:
         number = frontier.partition.number
         for resident in self._residents.values():
             frontier.pages.waiting_links.share(resident.frontier.pages.waiting_links)
-        frontier.scheduler.look_ahead.is_reading = lambda: self.pool.in_flight > 0 or len(self.queue) > 0
         loop = PartitionLoop(
             frontier,
             self.network.sender(number),
@@ -257,6 +256,7 @@ class Node:
             self._pressing,
             self.services.barriers,
             self._idle,
+            self._is_reading,
         )
         resident = self._residents[number] = Resident(
             frontier,
@@ -475,6 +475,9 @@ class Node:
         if self._is_over or resident is None or resident.leaving or self.clock.monotonic() < resident.opens_at:
             return 0
         return resident.frontier.room(self._room(), self.clock.time())
+
+    def _is_reading(self) -> bool:
+        return self.pool.in_flight > 0 or len(self.queue) > 0
 
     def _starving(self) -> bool:
         return len(self.queue) <= LOW_WATER

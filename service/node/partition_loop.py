@@ -65,8 +65,9 @@ class PartitionLoop:
     """Drives the frontier of one partition.
 
     `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `pressing()`: a group is
-    wanted at once, however little is in it; `idle()`: nothing is being read, nor waits to be; `synced(n)`: told that
-    reports that weigh n are on disk; `barriers`: called in the writer's thread before each group is written.
+    wanted at once, however little is in it; `idle()`: nothing is being read, nor waits to be; `is_reading()`: pages of
+    any partition are; `synced(n)`: told that reports that weigh n are on disk; `barriers`: called in the writer's
+    thread before each group is written.
 
     A group costs 1 ms and more, whatever is in it. Where a node has several partitions, little comes in for each of
     them, so their windows are longer: together they begin about as many groups a second as one partition alone would,
@@ -88,6 +89,7 @@ class PartitionLoop:
         pressing: Callable[[], bool] | None = None,
         barriers: Sequence[Callable[[], None]] = (),
         idle: Callable[[], bool] | None = None,
+        is_reading: Callable[[], bool] = lambda: False,
     ) -> None:
         self.frontier = frontier
         self.bus = bus
@@ -100,6 +102,7 @@ class PartitionLoop:
         self._synced = synced
         self._pressing = starving if pressing is None else pressing
         self._idle = starving if idle is None else idle
+        self._is_reading = is_reading
         self._partitions = frontier.partitions
         self._barriers = barriers
         self._topic = topics.pages(frontier.partition.number)
@@ -379,7 +382,7 @@ class PartitionLoop:
         try:
             if self.failed is not None:
                 raise self.failed
-            turn = self.frontier.turn(work, self.clock.time(), self._room(), free, more)
+            turn = self.frontier.turn(work, self.clock.time(), self._room(), free, more, self._is_reading())
             self._reports = max(self._reports - len(work.visits), 0)
         except BaseException as error:  # half of the group is in memory: only what is on disk can go on from here
             self._slots.release()

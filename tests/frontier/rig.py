@@ -101,8 +101,11 @@ class Crawl:
         now: float = START,
         plugins: Sequence[Extension] = (),
         ahead: bool = False,
+        others: bool = False,
     ) -> None:
+        """others: pages of partitions that are not among these are being read."""
         self.settings = settings
+        self.others = others
         self.scope = scope or Scope(settings.crawl, settings.rules)
         self.frontiers = [
             Frontier(partition, self.scope, settings, refreshing, extensions(settings), ahead)
@@ -197,7 +200,7 @@ class Crawl:
         messages, self.pending[q] = self.pending[q], []
         for message in messages:
             work.add(message)
-        return self.frontiers[q].turn(work, self.now, self.room)
+        return self.frontiers[q].turn(work, self.now, self.room, others=self.others)
 
     def write(self, turn: Effects, q: int = 0) -> None:
         """The group reaches the disk, its effects leave."""

@@ -55,9 +55,7 @@ def test_discovery_takes_the_part_of_known_pages_where_these_are_too_few():
 def fast_host(busy: bool, elsewhere: bool = False) -> list[int]:
     """The orders that a host has in each turn if none of those before is left. busy: another host's never end;
     elsewhere: that is one of another partition."""
-    crawl = crawl_of()
-    if elsewhere:
-        crawl.frontier.scheduler.look_ahead.is_reading = lambda: True
+    crawl = crawl_of(others=elsewhere)
     crawl.submit(url(0), url(1))
     crawl.turn()
     for host, pages in enumerate((MENU, 3)):
@@ -85,8 +83,8 @@ async def test_all_partitions_of_a_process_look_further_ahead_while_one_is_read(
     settings = load()
     data = DataDir.open(tmp_path / "data", partitions=4, make=True)
     node = Node(data, settings, guard_of(settings.fetch), Bounds())
-    looks = [resident.frontier.scheduler.look_ahead for resident in node._residents.values()]
-    assert [look.is_reading() for look in looks] == [False] * 4
+    looks = [loop._is_reading for loop in node.partition_loops]
+    assert [look() for look in looks] == [False] * 4
     node.queue.put(FetchOrder(1, "http://h/1", Priority.DISCOVER, epoch=1), "h")
-    assert [look.is_reading() for look in looks] == [True] * 4
+    assert [look() for look in looks] == [True] * 4
     data.close()

@@ -21,13 +21,13 @@ from xyro.refresh.rate_sums import DAY
 from xyro.wire.messages import Priority
 
 
-def crawl_of(refreshing=False, leases=64, unit=60, **refresh):
+def crawl_of(refreshing=False, leases=64, unit=60, others=False, **refresh):
     chosen = Settings(
         crawl=CrawlSettings(scope="any"),
         store=StoreSettings(leases_per_host=leases),
         refresh=RefreshSettings(time_unit=unit, **refresh),
     )
-    return Crawl.in_memory(settings=chosen, refreshing=refreshing)
+    return Crawl.in_memory(settings=chosen, refreshing=refreshing, others=others)
 
 
 def seeded(*links, **options):
