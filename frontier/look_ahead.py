@@ -9,8 +9,9 @@ pages are known than are discovery's part, these are all out, and refresh may ta
 
 A crawl that has read little of a host looks only a few pages ahead, for what these show may be better than all that is
 known yet: a trap gains 20 to 40 of 300 reads by orders that are older. It looks twice as far where that was used up
-before the turn came: a host of a hundred pages a second had four orders for fifty milliseconds, and then none. A host
-that is alone is not held up so, for the turn comes at once where nothing else is being read.
+before the turn came: a host of a hundred pages a second had four orders for fifty milliseconds, and then none. That
+ends by halves where they are used up no more. A host that is alone is not held up so, for the turn comes at once where
+nothing else is being read.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ LEAST_AHEAD = 4
 """orders of a host that may always be out"""
 AHEAD_PER_ORDER = 16
 """orders that a host got, for one more that may be out"""
+STRETCHED = 60.0
+"""seconds after which hosts that have not used up their orders are looked half as far ahead of again: one that needs it
+has it back soon, and one that waited because of a stall does not keep it"""
 Places = NDArray[np.int32]
 Counts = NDArray[np.uint32]
 
@@ -53,18 +57,20 @@ class LookAhead:
         """orders for known pages that are to be out where there are unread ones"""
         self._stretch: Places = np.zeros(0, np.int32)
         """how many times as far is looked ahead"""
+        self._halved_at = 0.0
+        """when these were last halved; wall clock, seconds"""
         self._had_both: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """at the turn before there were unread pages to choose from, and orders for known ones"""
         self._orders: Counts = np.zeros(0, np.uint32)
         """orders for unread pages that hosts had got at the turn before"""
 
-    def renew(self, gamma: float, discovering: bool, others: bool = False) -> None:
+    def renew(self, gamma: float, discovering: bool, others: bool, now: float) -> None:
         """Let both kinds be out in the proportion of gamma, percent for discovery, but at least one order of each.
         discovering: may unread pages be ordered at all? others: pages of other partitions are being read."""
         hosts, count, limit = self.partition.hosts, len(self.partition.hosts), self.order_quota.per_host
         orders = self.partition.standing.of_hosts(count).copy()
         ahead = np.maximum(
-            LEAST_AHEAD * self._stretched(orders, limit, others or self.order_quota.leased > 0),
+            LEAST_AHEAD * self._stretched(orders, limit, others or self.order_quota.leased > 0, now),
             orders // AHEAD_PER_ORDER,
         )
         self._ahead = np.minimum(limit, ahead).astype(np.int32)
@@ -83,7 +89,7 @@ class LookAhead:
         shared = contested & (unread >= self._unread) & discovering
         self.places = np.where(shared, self._revisits, limit).astype(np.int32)
 
-    def _stretched(self, orders: Counts, limit: int, is_reading: bool) -> Places:
+    def _stretched(self, orders: Counts, limit: int, is_reading: bool, now: float) -> Places:
         """Return how many times as far is looked ahead, twice as far where the orders (of both kinds, where known pages
         are read again) were used up since the turn before: a slow host lacks one kind at a time, and gets it at
         once."""
@@ -98,7 +104,11 @@ class LookAhead:
             used_up = (orders[:before] > self._orders) & (hosts.waiting[:before] > 0) & is_reading
         used_up &= 4 * hosts.exploring[:before] <= self._ahead[:before]
         stretch = self._stretch[:count]
-        stretch[:before][used_up] = np.minimum(2 * stretch[:before][used_up], limit)
+        further = np.minimum(2 * stretch[:before][used_up], limit)
+        if not self._halved_at <= now < self._halved_at + STRETCHED:
+            self._halved_at = now
+            np.maximum(stretch // 2, 1, out=stretch)
+        stretch[:before][used_up] = further
         self._orders = orders
         return stretch
 

@@ -251,7 +251,7 @@ class Scheduler:
         room = min(room, self.order_quota.free, ORDERS_A_TURN)
         found: list[FetchOrder] = []
         if room > 0:
-            self.look_ahead.renew(self.gamma.agreed, self._allowed_new(now) > 0, others)
+            self.look_ahead.renew(self.gamma.agreed, self._allowed_new(now) > 0, others, now)
             if self.deadlines.waiting or self.overflow or any(self.requests.queues.values()):
                 self._take_wanted(found, room)
             self._take_retries(found, room, now)

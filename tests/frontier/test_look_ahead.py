@@ -7,6 +7,7 @@ import pytest
 from tests.frontier.rig import url
 from tests.frontier.test_scheduler import both_sides, crawl_of, sides
 from xyro.configs.load import load
+from xyro.frontier.look_ahead import STRETCHED
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
 from xyro.service.node.node import Bounds, Node
@@ -77,6 +78,25 @@ def test_a_host_that_has_nothing_left_while_others_are_read_gets_twice_as_many_o
 
 def test_of_hosts_for_which_the_turn_comes_at_once_a_few_pages_are_ordered():
     assert max(fast_host(busy=False)) <= 5
+
+
+def test_a_host_is_not_looked_far_ahead_of_for_ever():
+    crawl = crawl_of(others=True)
+    crawl.submit(url(0))
+    crawl.turn()
+    crawl.answer(crawl.order(url(0)), [url(0, page) for page in range(1, MENU)])
+
+    def after(seconds: float, answered: int) -> int:
+        """Orders that are out after a turn so many seconds later, once so many were answered."""
+        crawl.now += seconds
+        for order in list(crawl.orders.values())[:answered]:
+            crawl.answer(order)
+        crawl.turn()
+        return len(crawl.orders)
+
+    assert [after(0.05, MENU) for _ in range(4)] == [8, 16, 32, 64]
+    later = [after(STRETCHED + 1.0, 4) for _ in range(30)]
+    assert max(later[-9:]) <= 16, "about a 16th of the orders that it got"
 
 
 async def test_all_partitions_of_a_process_look_further_ahead_while_one_is_read(tmp_path):
