@@ -27,7 +27,7 @@ from xyro.lab.crash.kill import KilledCrawl, Killer, KillMoment
     ids=["one partition", "four partitions"],
 )
 def test_a_crawl_that_is_killed_again_and_again_ends_like_one_that_was_not(tmp_path, partitions, moments):
-    plan = Plan(moments, seconds=2.0, window=0.8, partitions=partitions, pages=240, hosts=8, seed=partitions)
+    plan = Plan(moments, seconds=3.0, window=0.8, partitions=partitions, pages=480, hosts=8, seed=partitions)
     outcome = ordeal(plan, tmp_path)
     assert outcome.violations == []
     assert not outcome.over
@@ -72,8 +72,8 @@ def test_reads_wait_for_a_slow_disk(tmp_path):
 @pytest.mark.long
 def test_documents_that_wait_survive_kills(tmp_path):
     """Small; `xyro lab crash --xml --kills 200` is the long form."""
-    shape = {"pages": 240, "hosts": 20, "seed": 1, "xml": True, "slow": 1.5}
-    plan = Plan((KillMoment.WORK, KillMoment.SNAPSHOT), seconds=2.0, window=2.0, partitions=2, **shape)
+    shape = {"pages": 480, "hosts": 20, "seed": 1, "xml": True, "slow": 1.5}
+    plan = Plan((KillMoment.WORK, KillMoment.SNAPSHOT), seconds=4.0, window=2.0, partitions=2, **shape)
     outcome = ordeal(plan, tmp_path)
     assert outcome.violations == []
     assert not outcome.over
