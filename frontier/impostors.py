@@ -14,8 +14,8 @@ After: the report goes on as it is, or as a 404, or it is set aside: the page st
                  sessions in paths and in queries. It is asked for such a URL, too. If that leads on to pages of the
                  folder that nobody knows, it makes pages for any name: they get the small share of reads that patterns
                  of poor standing get (discovery.py)
-    duplicate    the same as a soft 404, and that URL is not found: their folder's standing pays for it
-                 (metadata/hosts.py, Standing)
+    duplicate    the same as a soft 404, and that URL is not found: their folder's standing pays for it, and is poor
+                 where there is hardly anything else (metadata/hosts.py, Standing)
 
 Evidence lies in memory, in bounded tables; what was concluded lies in the host's row. An ordinary page costs one look
 into a table (metadata/visits.py, Sightings).
@@ -203,8 +203,8 @@ class Impostors:
         if len(group.pages) >= CROWD and not report.error and not report.location:
             self._probe(page, report.url, group)
         if group.honest:
-            if page in group.pages and not differed:
-                self.partition.standing.count(page)
+            if (row is None or not row.signature) and not report.error and not report.location:
+                self.partition.standing.note_copy(page)
             return report, visit
         if not differed:
             return report, visit

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import gc
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 
 from msgspec import Struct
@@ -115,6 +115,8 @@ class Intake:
         self._fold = fold_slashes
         self._nesting = Nesting()
         self._extra_kinds = frozenset(extras)
+        self.rest: Callable[[], None] = lambda: None
+        """called between two pieces of a body"""
         self._stand_ins = STAND_INS if stand_ins is None else stand_ins
         self._table: Waiting[PageId] = Waiting()
         self.missed_parts = self._table.missed
@@ -337,7 +339,7 @@ class Intake:
 
         try:
             charset = page.charset if own is None else ""
-            stream = pieces(body, self._limits)
+            stream = self._with_rests(pieces(body, self._limits))
             if recover:
                 whole, charset = mended(b"".join(stream), charset)
                 stream = iter([whole])
@@ -363,6 +365,11 @@ class Intake:
             gc.collect(1)
         found.dropped += supply.refused
         return reading
+
+    def _with_rests(self, stream: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in stream:
+            yield piece
+            self.rest()
 
     def close(self) -> None:
         """End the validator's process."""

@@ -56,6 +56,10 @@ PROOF = 1 << 30
 CLOSED = 128
 """times as many pages as vouch for it that a folder may breed without that proof, before it is of poor standing. Real
 ones reach 27 (of 14 sites and cnr-2000 in any layout), endless ones thousands"""
+COPIES = 64
+"""pages of a pattern that show what others of their host show, before it may be of poor standing for that"""
+MOSTLY = 7 / 8
+"""of the orders of such a pattern, those that showed a copy"""
 HOP = TRIAL + 1
 """pages that the target of a redirect counts as, where both have a query: a chain of them is as poor as it gets"""
 PATIENCE = 1 / 2
@@ -257,6 +261,8 @@ class Standing:
         self._circled: Counts = np.zeros(FOLDERS, np.uint32)
         """those of them that patterns led to which are led to by this one; not stored"""
         self._feeders = Feeders()
+        self._copies: Counts = np.zeros(FOLDERS, np.uint32)
+        """pages of a pattern that showed what others of their host show; not stored"""
         self.any_doubt = False
         """some folder breeds: whoever speaks for it is to be heard (frontier/vouchers.py)"""
         self.poor_reads = 0.0
@@ -381,10 +387,27 @@ class Standing:
         self.bred[slot] = max(int(self.bred[slot]), PROOF)
         self._changed.add(_PATTERN + slot)
 
+    def note_copy(self, page: LocalPage) -> None:
+        """A page shows what others of its host show: it counts as an order more, for it was worth nothing. A pattern
+        of almost nothing else is of poor standing, whoever led to its pages: a sitemap may name thousands."""
+        self.count(page)
+        slot = self._columns[FOLDER][[page]]
+        before = bool(self.poor_slots(slot)[0])
+        self._copies[slot] += 1
+        if not before:
+            self._charge(slot[self.poor_slots(slot)])
+
+    def copied(self, slots: Slots) -> Mask:
+        """Tell which patterns have hardly a page with a text of its own."""
+        copies = self._copies[slots].astype(np.int64)
+        orders = self.folders[slots] // np.where(slots >= QUERIES, QUERY_ORDERS, 1) - copies  # each counted twice
+        copied: Mask = (copies > COPIES) & (copies > MOSTLY * orders)
+        return copied
+
     def poor_slots(self, slots: Slots) -> Mask:
-        """Tell which patterns are of poor standing: those with a query that breed, and folders that were proved to, or
-        that lead nowhere but on."""
-        return self._breeds(slots) & ((slots >= QUERIES) | self._breeds(slots, CLOSED))
+        """Tell which patterns are of poor standing: those with a query that breed, folders that were proved to, or
+        that lead nowhere but on, and those whose pages all show the same."""
+        return self._breeds(slots) & ((slots >= QUERIES) | self._breeds(slots, CLOSED)) | self.copied(slots)
 
     def poor(self, pages: Ids) -> Mask:
         """Tell which pages belong to a pattern of poor standing."""
@@ -393,7 +416,8 @@ class Standing:
     def is_poor(self, page: LocalPage) -> bool:
         """Tell whether one page does; most cost a single look."""
         slot = int(self._columns[FOLDER][page])
-        return self.bred.item(slot) > TRIAL and bool(self.poor(np.array([page]))[0])
+        tried = self.bred.item(slot) > TRIAL or self._copies.item(slot) > COPIES
+        return tried and bool(self.poor(np.array([page]))[0])
 
     def worth(self, pages: Ids, children: Callable[[LocalPage], NDArray[np.uint32] | None]) -> NDArray[np.float64]:
         """How many times its importance each page counts when it is dated: POOR_WORTH if its pattern is of poor
@@ -480,6 +504,7 @@ class Standing:
             self._orders, self._era = 0, self._era + 1
             self.folders >>= 1
             self.hosts >>= 1
+            self._copies >>= 1
             self._unstored = {number: orders >> 1 for number, orders in self._unstored.items()}
 
     def dump(self) -> list[float]:

@@ -64,10 +64,16 @@ COMMANDS = {
 """command -> where it is defined; a module is loaded when one of its commands is asked for"""
 
 
+# numpy's OpenBLAS starts a thread for each core when it is loaded, and each spins for a tenth of a second: our products
+# are small. Child processes inherit it.
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
+
+
 class _Main(click.Group):
     """Every error is one line that names the place and the mend, and an exit code."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
+        os.environ.setdefault(*_ONE_THREAD)
         try:
             code = super().main(*args, **{"prog_name": "xyro", **options, "standalone_mode": False})
             sys.exit(code if isinstance(code, int) else 0)

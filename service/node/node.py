@@ -140,11 +140,7 @@ class Node:
         self.lookup = PageLookup((), data.count, self.scope)
         self.crawl_views = CrawlViews(self.frontiers)
         self.part_library = PartLibrary(self.lookup.part, self.lookup.body)
-        intake = lazy_intake_of(settings, self.part_library)
-        again = self.lookup.again if settings.loader.revalidate else lambda report: None
-        self.load_loop = LoadLoop(
-            self.bus, self.clock, intake, self.lookup.signature, self.lookup.is_named, again, self._eased, self._posted
-        )
+        self.load_loop = self._new_load_loop()
         self.fetch_loop = FetchLoop(self.bus, self.clock, self._reader_of, self.load_loop.deliver, self._first_pause())
         self.queue, self.pool = self.fetch_loop.reader.queue, self.fetch_loop.reader.pool
         self.side = self.fetch_loop.side_reads
@@ -174,6 +170,20 @@ class Node:
         self.best: list[dict[str, Any]] = []
         """the most important pages, as they were when it stopped"""
         self._reads_before, self._tasks, self._is_over, self.started = 0, list[asyncio.Task[None]](), False, 0.0
+
+    def _new_load_loop(self) -> LoadLoop:
+        loader = self.settings.loader
+        return LoadLoop(
+            self.bus,
+            self.clock,
+            lazy_intake_of(self.settings, self.part_library),
+            self.lookup.signature,
+            self.lookup.is_named,
+            self.lookup.again if loader.revalidate else lambda report: None,
+            self._eased,
+            self._posted,
+            self._is_reading,
+        )
 
     def _reader_of(self, on_report: OnReport) -> Reader:
         options = options_of(self.settings, link_words(self.settings), self.gamma(), self.network.nodes)

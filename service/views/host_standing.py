@@ -98,18 +98,22 @@ def shown_by(frontier: Frontier, url: str) -> str | None:
 
 
 def waiting_sentences(frontier: Frontier, page: LocalPage) -> Iterator[str]:
-    """Sentences for `why` of a page of a pattern that breeds, or of whose links some wait."""
+    """Sentences for `why` of a page of a pattern of poor standing, or of whose links some wait."""
     waiting_links = frontier.pages.waiting_links
     standing = frontier.partition.standing
     if standing.is_poor(page):
-        query = frontier.columns[FOLDER][page] >= QUERIES
+        slot = frontier.columns[FOLDER].item(page)
+        query = slot >= QUERIES
         which = "Its pattern (a path with a query)" if query else "Its folder"
-        proved = standing.bred.item(frontier.columns[FOLDER].item(page)) >= PROOF
+        proved = standing.bred.item(slot) >= PROOF
         proof = "and made such pages for a name that nobody can have made" if proved else "and lead on to more of them"
         proof = "" if query else f", {proof}"
         spent = "" if standing.poor_reads >= 1 else ", and have had them for now"
+        fault = f"breeds: its pages are met on each other, hardly elsewhere{proof}"
+        if standing.copied(np.array([slot], np.uint16))[0]:
+            fault = "is worth little: almost all of its pages that were read show the same"
         yield (
-            f"{which} breeds: its pages are met on each other, hardly elsewhere{proof}. All such patterns together get "
+            f"{which} {fault}. All such patterns together get "
             f"{POOR:.0%} of the reads{spent}. Where nothing else is left to read they are read, too: in a daemon one "
             "by one, ever more slowly."
         )

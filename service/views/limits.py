@@ -246,7 +246,7 @@ def _host(row: Mapping[str, Any]) -> str:
 def _of_plans(status: Status) -> Iterator[tuple[str, str]]:
     breeding = status.get("breeding", {})
     if breeding.get("unread"):
-        pages = f"{counted(breeding['unread'], 'unread page')} of patterns that breed"
+        pages = f"{counted(breeding['unread'], 'unread page')} of patterns that breed, or show one page over and over"
         where = f"such as on {breeding['host']}"
         share = "2 % of the reads, or what nothing else needs"
         yield "trap", f"A trap: {pages}, {where}; they get {share}; [crawl] exclude stops them."

@@ -48,7 +48,7 @@ class Troubles(Struct, frozen=True):
     failed: Mapping[str, str]
     """failure class -> the URL of a page that failed so"""
     breeding: int
-    """unread pages of patterns that breed"""
+    """unread pages of patterns of poor standing"""
     breeder: str
     """the host of one of them"""
 
@@ -118,7 +118,7 @@ def _failed(frontier: Frontier) -> dict[str, str]:
 
 
 def _breeding(frontier: Frontier) -> tuple[int, str]:
-    """Unread pages of paths with a query that breed, and the host of one."""
+    """Unread pages of patterns of poor standing, and the host of one."""
     standing = frontier.partition.standing
     if not standing.any_poor:
         return 0, ""

@@ -1,6 +1,6 @@
 """A bandwidth that is set is spent from the first day on, whatever else lies at the head of the folders."""
 
-from tests.frontier.rig import START, Crawl, url
+from tests.frontier.rig import START, Crawl, signature, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.frontier.due_queue import EARLY_AT_ONCE
@@ -34,7 +34,7 @@ def answer_all(crawl):
             if order.url in GONE:
                 crawl.fail(order, "http-404", status=404)
             else:
-                crawl.answer(order, [*GONE, *LIVE] if order.url == url(0) else [], signature=b"s" * 16)
+                crawl.answer(order, [*GONE, *LIVE] if order.url == url(0) else [], signature=signature(order.page))
     return read
 
 

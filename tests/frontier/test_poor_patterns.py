@@ -13,7 +13,7 @@ from tests.frontier.test_waiting_links import crawled, settings
 from xyro.configs.load import SERVE, load
 from xyro.frontier.ledger import LINKS_AT_ONCE
 from xyro.frontier.waiting_links import SLICE_PAUSE
-from xyro.metadata.hosts import CLOSED, MENU, POOR, POOR_WORTH, QUERIES, TRIAL
+from xyro.metadata.hosts import CLOSED, COPIES, MENU, POOR, POOR_WORTH, QUERIES, TRIAL
 from xyro.metadata.states import State
 from xyro.service.views.why import why
 from xyro.wire.messages import Priority
@@ -554,3 +554,47 @@ def test_links_that_had_to_wait_count_for_their_pattern_when_they_come_in():
         crawl.now += 2 * SLICE_PAUSE
     frontier, page = crawl.page(month(2 * LINKS_AT_ONCE + 100))
     assert frontier.partition.standing.bred[frontier.columns["folder"][page]] == 2 * LINKS_AT_ONCE + 100
+
+
+def copied(crawl, shown):
+    """Read a list that names 2,000 URLs of one host and 1,200 of an honest one; `shown(number)` signs the answer to one
+    of the former. The URLs that were read, in order."""
+    listed = [f"http://h1.example/item{number}" for number in range(2_000)]
+    listed += [f"http://h0.example/docs/{number}.html" for number in range(1_200)]
+    crawl.answer_probes = lambda order, now: report(order, now, status=404, error="http-404", final=True)
+    crawl.submit(HOME)
+    read: list[str] = []
+    for _ in range(1_000):
+        for order in crawl.turn():
+            read.append(order.url)
+            item = order.url.rpartition("item")[2]
+            one = signature(shown(int(item)) if item.isdigit() else 1 << 40 | len(read))
+            crawl.answer(order, listed if order.url == HOME else [HOME], signature=one)
+        crawl.deliver_all()
+        crawl.now += 1.0
+    return read
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_pages_that_all_show_the_same_get_a_small_share_whoever_named_them(partitions):
+    crawl = Crawl.in_memory(partitions, settings=settings(), refreshing=True)
+    read = copied(crawl, lambda number: 7)
+    items = [place for place, target in enumerate(read) if "/item" in target]
+    owner = next(frontier for frontier in crawl.frontiers if "h1.example" in frontier.partition.hosts.names)
+    assert len(crawl.probes) == 1, "the host knows what a 404 is"
+    docs = [place for place, target in enumerate(read) if "/docs/" in target]
+    assert len(set(docs)) >= 1_200
+    last = docs[1_199]
+    assert COPIES < sum(place < last for place in items) < 5 * COPIES, "what was out when it was seen is read"
+    slot = owner.partition.folder_slot("http://h1.example/item1")
+    assert owner.partition.standing.poor_slots(np.array([slot], np.uint16)).all()
+    unread = f"http://h1.example/item{next(k for k in range(2_000) if f'http://h1.example/item{k}' not in read)}"
+    assert "almost all of its pages that were read show the same" in str(why(crawl.views(), unread, crawl.now))
+    assert crawl.audit()["ok"]
+
+
+def test_some_copies_among_pages_of_their_own_hold_nobody_back():
+    crawl = Crawl.in_memory(settings=settings(), refreshing=True)
+    read = copied(crawl, lambda number: 7 if number % 2 else number + 1_000)
+    assert sum("/item" in target for target in read) > 300
+    assert not crawl.frontier.partition.standing.any_poor

@@ -4,12 +4,15 @@ import asyncio
 import io
 import json
 import tracemalloc
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
+from aiohttp import web
 
 from tests.service.neighbours import KEY, TOKEN, Neighbours, crawling
 from xyro.answer import Answer
+from xyro.frontier.waiting_links import RELIEF
 from xyro.metadata import rows
 from xyro.plugins.publish import indexnow, publishing
 from xyro.plugins.publish.indexnow import IndexNow
@@ -98,6 +101,42 @@ async def test_what_a_key_file_says(status, error, body, right):
     services = SimpleNamespace(side_reads=SimpleNamespace(read=read))
     row = KeyedRow("h.example", KEY, f"http://h.example/{KEY}.txt", ("http://h.example/",), 0.0)
     assert await IndexNow._read(SimpleNamespace(services=services), row) is right
+
+
+async def test_a_stranger_that_announces_itself_brings_in_no_hosts(tmp_path):
+    """Only what a person names may introduce hosts; what counts is who was contacted, by the servers' log."""
+    contacted = Counter()
+
+    async def farm(request):
+        contacted[request.host.rpartition(":")[0]] += 1
+        port = request.host.rpartition(":")[2]
+        if request.path == f"/{KEY}.txt":
+            return web.Response(text=KEY)
+        if request.path != "/farm.html":
+            return web.Response(status=404)
+        links = "".join(f'<a href="http://127.9.1.{host}:{port}/">x</a>' for host in range(1, 101))
+        return web.Response(text=links, content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", farm)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "0.0.0.0", 0).start()
+    stranger = f"127.9.0.1:{runner.addresses[0][1]}"
+    _, serving, crawl = await both(tmp_path, **{"crawl.scope": "any"})
+    try:
+        async with serving, crawl() as running:
+            body = {"host": stranger, "key": KEY, "urlList": [f"http://{stranger}/farm.html"]}
+            assert (await running.ask("POST", "/indexnow", json=body))[0] == 202
+            began = running.single.clock.monotonic()
+            await running.until(lambda: running.status["waiting_links"] > 90)
+            await asyncio.sleep(2.0)
+            let_in = (running.single.clock.monotonic() - began) / RELIEF + 1.0
+            assert len(contacted) <= 1 + let_in < 10, "one a second, while there is nothing to read"
+            await running.single.sow([f"http://{stranger}/"])
+            await running.until(lambda: len(contacted) == 101, 10 * RELIEF)
+    finally:
+        await runner.cleanup()
 
 
 async def test_a_key_that_robots_txt_forbids_is_not_read(tmp_path):

@@ -473,3 +473,24 @@ def test_the_laboratory_tells_what_makes_it_slow(monkeypatch):
 def test_lab_web_shows_its_own_help():
     done = process("lab", "web", "--help")
     assert done.returncode == 0 and "--pages" in done.stdout and "--truth" in done.stdout
+
+
+ONE_THREAD = """
+import contextlib, os
+from xyro.service.cli.main import main
+
+with contextlib.suppress(SystemExit):
+    main(["--version"])
+import numpy
+print(len(os.listdir("/proc/self/task")), os.environ["OPENBLAS_NUM_THREADS"])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_linear_algebra_starts_no_threads_but_where_a_person_wants_them():
+    for named, told in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")):
+        environment = {name: text for name, text in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | named
+        child = [sys.executable, "-c", ONE_THREAD]
+        done = subprocess.run(child, env=environment, check=True, capture_output=True, text=True, timeout=60)
+        threads, variable = done.stdout.split()[-2:]
+        assert variable == told and int(threads) <= int(told)

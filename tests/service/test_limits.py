@@ -85,7 +85,7 @@ def sink(**fields):
         (
             "trap",
             {"breeding": {"unread": 900, "host": "t.example"}},
-            "900 unread pages of patterns that breed",
+            "900 unread pages of patterns that breed, or show one page over and over",
         ),
         ("farm", {"waiting_links": 40}, "40 links wait"),
         (

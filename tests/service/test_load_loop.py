@@ -9,10 +9,11 @@ import pytest
 from tests.service.face import said
 from xyro.configs.load import load
 from xyro.loader.intake import Intake
+from xyro.loader.parse import PIECE
 from xyro.plugins import PLUGINS
 from xyro.service.node.data_dir import DataDir
 from xyro.service.node.guard_factory import guard_of
-from xyro.service.node.load_loop import BIG, LoadLoop
+from xyro.service.node.load_loop import BIG, MUCH, LoadLoop
 from xyro.service.node.node import Bounds, Node
 from xyro.wire import topics
 from xyro.wire.bus import LocalBus
@@ -85,6 +86,26 @@ async def test_a_stop_does_not_wait_for_all_that_is_to_be_parsed():
     loaded = await loads.loaded()
     assert loaded == loads.settled == list(range(len(loaded)))
     assert 0 < len(loaded) < 60
+
+
+@pytest.mark.parametrize(("reading", "waiting", "rests"), [(True, 0, True), (False, 0, False), (True, 2 * MUCH, False)])
+async def test_the_thread_rests_between_pieces_while_pages_are_read_and_little_waits(
+    monkeypatch, reading, waiting, rests
+):
+    loads, rested = Loads(), []
+    loads.load_loop._is_reading = lambda: reading
+    loads.load_loop.bytes_waiting = waiting
+    monkeypatch.setattr(loads.load_loop._closes, "wait", rested.append)
+    loads.take(pages(1, 8 * PIECE)[0])
+    loads.take(pages(1, 100)[0])
+    async with asyncio.timeout(20):
+        while loads.load_loop.queued:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert (len(rested) >= 7) is rests and all(seconds > 0.0 for seconds in rested)
+    rested.clear()
+    loads.take(pages(1, 2 * PIECE)[0])  # parsed where it arrives
+    assert rested == [] and not loads.load_loop.queued
+    await loads.load_loop.close(1.0)
 
 
 @pytest.fixture
