@@ -367,9 +367,10 @@ class Intake:
         return reading
 
     def _with_rests(self, stream: Iterator[bytes]) -> Iterator[bytes]:
-        for piece in stream:
+        for number, piece in enumerate(stream):
+            if number:
+                self.rest()
             yield piece
-            self.rest()
 
     def close(self) -> None:
         """End the validator's process."""
