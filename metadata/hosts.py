@@ -42,7 +42,9 @@ _FOLDER, _HOST, _PATTERN = 0, 1 << 32, 2 << 32
 """first numbers of the kinds of rows"""
 _ORDERED = [int(state) for state in (State.READ, State.ERROR, State.FAILED, State.DEAD)]
 _ROW = struct.Struct("<II")
-"""era, orders"""
+"""era, orders; of a pattern the pages that it bred, and those that others led to"""
+_COPIES = struct.Struct("<II")
+"""behind them, if there are any: era, copies"""
 TRIAL = 16
 """pages that a pattern may breed for each page that others led to, before it is of poor standing; none counts as one"""
 POOR = 0.02
@@ -262,7 +264,7 @@ class Standing:
         """those of them that patterns led to which are led to by this one; not stored"""
         self._feeders = Feeders()
         self._copies: Counts = np.zeros(FOLDERS, np.uint32)
-        """pages of a pattern that showed what others of their host show; not stored"""
+        """pages of a pattern that showed what others of their host show"""
         self.any_doubt = False
         """some folder breeds: whoever speaks for it is to be heard (frontier/vouchers.py)"""
         self.poor_reads = 0.0
@@ -394,6 +396,7 @@ class Standing:
         slot = self._columns[FOLDER][[page]]
         before = bool(self.poor_slots(slot)[0])
         self._copies[slot] += 1
+        self._changed.add(_PATTERN + int(slot[0]))
         if not before:
             self._charge(slot[self.poor_slots(slot)])
 
@@ -495,7 +498,8 @@ class Standing:
             number = self._changed.pop()
             if number >= _PATTERN:
                 folder = number - _PATTERN
-                yield rows.STANDING.key(number), _ROW.pack(self.bred[folder], self.fed[folder])
+                copies = _COPIES.pack(self._era, self._copies[folder]) if self._copies[folder] else b""
+                yield rows.STANDING.key(number), _ROW.pack(self.bred[folder], self.fed[folder]) + copies
                 continue
             counts = self.hosts if number >= _HOST else self.folders
             answered = int(counts[number & (_HOST - 1)]) - self._unstored.get(number, 0)
@@ -520,16 +524,22 @@ class Standing:
         for key, value in stored:
             number = rows.STANDING.split(key)
             if number >= _PATTERN:
-                self.bred[number - _PATTERN], self.fed[number - _PATTERN] = _ROW.unpack(value)
-                bred = self.bred[number - _PATTERN] > TRIAL
-                self.any_poor |= bool(bred)
-                self.any_doubt |= bool(bred) and number - _PATTERN < QUERIES
+                self._load_pattern(number - _PATTERN, value)
                 continue
             era, orders = _ROW.unpack(value)
             if number >= _HOST:
                 self._reach((number & (_HOST - 1)) + 1)
             counts = self.hosts if number >= _HOST else self.folders
             counts[number & (_HOST - 1)] = orders >> min(self._era - era, 31)
+
+    def _load_pattern(self, slot: int, value: bytes) -> None:
+        self.bred[slot], self.fed[slot] = _ROW.unpack_from(value)
+        if len(value) > _ROW.size:
+            era, copies = _COPIES.unpack_from(value, _ROW.size)
+            self._copies[slot] = copies >> min(self._era - era, 31)
+        bred = bool(self.bred[slot] > TRIAL)
+        self.any_poor |= bred or bool(self._copies[slot] > COPIES)
+        self.any_doubt |= bred and slot < QUERIES
 
     def _begin(self) -> None:
         """Count the pages that were read, or tried, as an order each."""

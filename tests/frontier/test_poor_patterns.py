@@ -598,3 +598,15 @@ def test_some_copies_among_pages_of_their_own_hold_nobody_back():
     read = copied(crawl, lambda number: 7 if number % 2 else number + 1_000)
     assert sum("/item" in target for target in read) > 300
     assert not crawl.frontier.partition.standing.any_poor
+
+
+def test_that_a_folder_shows_one_page_over_and_over_is_stored(tmp_path):
+    crawl = Crawl.on_disk(tmp_path / "c", settings=settings(), refreshing=True)
+    copied(crawl, lambda number: 7)
+    slot = np.array([crawl.frontier.partition.folder_slot("http://h1.example/item1")], np.uint16)
+    assert crawl.frontier.partition.standing.copied(slot).all()
+    crawl.close()
+    again = Crawl.on_disk(tmp_path / "c", settings=settings(), refreshing=True)
+    standing = again.frontier.partition.standing
+    assert standing.any_poor and standing.copied(slot).all()
+    again.close()
