@@ -87,6 +87,8 @@ class Group(Struct):
     """when it was shown last"""
     honest: bool = False
     """the host knows what a 404 is: these are pages"""
+    repeats: bool = False
+    """the page that showed it last has a body that another one showed before, not the skeleton alone"""
 
     def believe(self) -> None:
         """Take what it shows for pages from now on."""
@@ -169,7 +171,7 @@ class Impostors:
             if report.status and report.error != "http-5xx":
                 self._lift(host, mask)
             return report, visit
-        group = self._group(host, shown)
+        group = self._group(host, shown, report.signature)
         if report.error == "challenge":
             before = page
         if group is None and (before is None or (before == page and not self._is_suspicious(page, report, row))):
@@ -203,8 +205,10 @@ class Impostors:
         if len(group.pages) >= CROWD and not report.error and not report.location:
             self._probe(page, report.url, group)
         if group.honest:
-            if (row is None or not row.signature) and not report.error and not report.location:
+            if group.repeats and (row is None or not row.signature):
                 self.partition.standing.note_copy(page)
+            elif page in group.pages and not differed:
+                self.partition.standing.count(page)
             return report, visit
         if not differed:
             return report, visit
@@ -228,10 +232,11 @@ class Impostors:
 
     # -- groups --------------------------------------------------------------------------------------------------
 
-    def _group(self, host: int, shown: Iterable[bytes]) -> Group | None:
+    def _group(self, host: int, shown: Iterable[bytes], signature: bytes) -> Group | None:
         """The watched group that one of these belongs to."""
         found = next((group for group in self.groups.get(host, ()) if not group.keys.isdisjoint(shown)), None)
         if found is not None:
+            found.repeats = signature in found.keys
             found.keys.update(shown)
         return found
 

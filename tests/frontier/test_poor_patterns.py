@@ -556,9 +556,9 @@ def test_links_that_had_to_wait_count_for_their_pattern_when_they_come_in():
     assert frontier.partition.standing.bred[frontier.columns["folder"][page]] == 2 * LINKS_AT_ONCE + 100
 
 
-def copied(crawl, shown):
+def copied(crawl, shown, skeleton=b""):
     """Read a list that names 2,000 URLs of one host and 1,200 of an honest one; `shown(number)` signs the answer to one
-    of the former. The URLs that were read, in order."""
+    of the former, which all have this skeleton. The URLs that were read, in order."""
     listed = [f"http://h1.example/item{number}" for number in range(2_000)]
     listed += [f"http://h0.example/docs/{number}.html" for number in range(1_200)]
     crawl.answer_probes = lambda order, now: report(order, now, status=404, error="http-404", final=True)
@@ -569,7 +569,8 @@ def copied(crawl, shown):
             read.append(order.url)
             item = order.url.rpartition("item")[2]
             one = signature(shown(int(item)) if item.isdigit() else 1 << 40 | len(read))
-            crawl.answer(order, listed if order.url == HOME else [HOME], signature=one)
+            links = listed if order.url == HOME else [HOME]
+            crawl.answer(order, links, signature=one, skeleton=skeleton if item.isdigit() else b"")
         crawl.deliver_all()
         crawl.now += 1.0
     return read
@@ -597,6 +598,13 @@ def test_some_copies_among_pages_of_their_own_hold_nobody_back():
     crawl = Crawl.in_memory(settings=settings(), refreshing=True)
     read = copied(crawl, lambda number: 7 if number % 2 else number + 1_000)
     assert sum("/item" in target for target in read) > 300
+    assert not crawl.frontier.partition.standing.any_poor
+
+
+def test_pages_of_one_make_with_numbers_of_their_own_are_no_copies():
+    crawl = Crawl.in_memory(settings=settings(), refreshing=True)
+    read = copied(crawl, lambda number: number + 1_000, signature(7))
+    assert len(crawl.probes) == 1 and sum("/item" in target for target in read) > 300
     assert not crawl.frontier.partition.standing.any_poor
 
 
