@@ -232,7 +232,8 @@ class Broker:
         _log.warning("a broker of a hub that was killed still runs here (process %d): it is stopped first", pid)
         deadline = self._clock.monotonic() + STOPS
         os.kill(pid, signal.SIGTERM)
-        while is_server(pid, self._plan.config):  # it takes its pid file away before it gives up the port
+        # it takes its pid file away before it gives up the port, and so does the kernel with its command line
+        while is_server(pid, self._plan.config) or is_ending(pid):
             if self._clock.monotonic() > deadline:
                 raise MachineError(f"process {pid}, the broker of a hub that was killed, does not stop: kill -9 {pid}")
             await self._clock.sleep(0.05)
@@ -245,6 +246,18 @@ def orphan(plan: BrokerPlan) -> int:
     except (OSError, ValueError):
         return 0
     return pid if is_server(pid, plan.config) else 0
+
+
+def is_ending(pid: int) -> bool:
+    """Tell whether a process has given up its memory, but perhaps not its port: it has no command line any more, and
+    some thread of it is there that is no zombie yet."""
+    try:
+        if Path(f"/proc/{pid}/cmdline").read_bytes():
+            return False
+        threads = list(Path(f"/proc/{pid}/task").glob("*/stat"))
+        return any(thread.read_text().rpartition(")")[2].split()[0] not in ("Z", "X") for thread in threads)
+    except OSError:
+        return False
 
 
 def is_server(pid: int, config: Path) -> bool:

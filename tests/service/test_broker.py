@@ -21,6 +21,7 @@ import pytest
 from nats.js.errors import KeyNotFoundError
 
 from tests.service.face import ENVIRONMENT, XYRO, xyro
+from xyro.service.cluster.broker import is_ending
 from xyro.service.cluster.broker_config import Listen, server_config
 from xyro.service.cluster.broker_secrets import make_secrets
 from xyro.service.cluster.join_target import join_target, join_url, write_join
@@ -361,3 +362,17 @@ def test_a_directory_with_any_character_survives_the_configuration(tmp_path):
 
     shown = subprocess.run([find_server(), "-t", "-c", odd / "nats.conf"], capture_output=True, text=True)
     assert shown.returncode == 0, shown.stderr
+
+
+def test_a_process_ends_when_its_memory_is_gone_and_a_thread_of_it_is_left():
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        assert not is_ending(sleeper.pid)
+        sleeper.kill()
+        wait_for(lambda: Path(f"/proc/{sleeper.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        assert not is_ending(sleeper.pid), "all that it had is free"
+    finally:
+        sleeper.wait()
+    assert not is_ending(sleeper.pid)
+    if Path("/proc/2/comm").exists() and Path("/proc/2/comm").read_text() == "kthreadd\n":
+        assert is_ending(2), "a thread of the kernel has no memory, either"
