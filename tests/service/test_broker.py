@@ -367,11 +367,13 @@ def test_a_directory_with_any_character_survives_the_configuration(tmp_path):
 def test_a_process_ends_when_its_memory_is_gone_and_a_thread_of_it_is_left():
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
+        wait_for(lambda: b"sleep" in Path(f"/proc/{sleeper.pid}/cmdline").read_bytes())
         assert not is_ending(sleeper.pid)
         sleeper.kill()
         wait_for(lambda: Path(f"/proc/{sleeper.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
         assert not is_ending(sleeper.pid), "all that it had is free"
     finally:
+        sleeper.kill()
         sleeper.wait()
     assert not is_ending(sleeper.pid)
     if Path("/proc/2/comm").exists() and Path("/proc/2/comm").read_text() == "kthreadd\n":
