@@ -43,7 +43,7 @@ _FOLDER, _HOST, _PATTERN = 0, 1 << 32, 2 << 32
 _ORDERED = [int(state) for state in (State.READ, State.ERROR, State.FAILED, State.DEAD)]
 _ROW = struct.Struct("<II")
 """era, orders; of a pattern the pages that it bred, and those that others led to"""
-_COPIES = struct.Struct("<II")
+_COPIES_ROW = struct.Struct("<II")
 """behind them, if there are any: era, copies"""
 TRIAL = 16
 """pages that a pattern may breed for each page that others led to, before it is of poor standing; none counts as one"""
@@ -498,7 +498,7 @@ class Standing:
             number = self._changed.pop()
             if number >= _PATTERN:
                 folder = number - _PATTERN
-                copies = _COPIES.pack(self._era, self._copies[folder]) if self._copies[folder] else b""
+                copies = _COPIES_ROW.pack(self._era, self._copies[folder]) if self._copies[folder] else b""
                 yield rows.STANDING.key(number), _ROW.pack(self.bred[folder], self.fed[folder]) + copies
                 continue
             counts = self.hosts if number >= _HOST else self.folders
@@ -535,7 +535,7 @@ class Standing:
     def _load_pattern(self, slot: int, value: bytes) -> None:
         self.bred[slot], self.fed[slot] = _ROW.unpack_from(value)
         if len(value) > _ROW.size:
-            era, copies = _COPIES.unpack_from(value, _ROW.size)
+            era, copies = _COPIES_ROW.unpack_from(value, _ROW.size)
             self._copies[slot] = copies >> min(self._era - era, 31)
         bred = bool(self.bred[slot] > TRIAL)
         self.any_poor |= bred or bool(self._copies[slot] > COPIES)
