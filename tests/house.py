@@ -148,7 +148,7 @@ def definitions(sources: Sources) -> Iterator[Definition]:
     """Yield each function, class, parameter, attribute (assigned on self or in a class body) and variable."""
     for path, text in sorted(sources.items()):
         visitor = _Definitions(path, text)
-        visitor.visit(ast.parse(text))
+        visitor.visit(layers.parsed(text))
         yield from sorted(visitor.found.values(), key=lambda each: (each.line, each.column))
 
 
@@ -167,7 +167,7 @@ def classes_twice(sources: Sources) -> dict[str, list[str]]:
     return _shared(
         (node.name, path)
         for path, text in sorted(sources.items())
-        for node in ast.parse(text).body
+        for node in layers.parsed(text).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
 
@@ -188,7 +188,7 @@ def summaries(sources: Sources) -> Iterator[tuple[Definition, str]]:
     The strings below attributes and constants are notes, not sentences, and are not looked at.
     """
     for path, text in sorted(sources.items()):
-        for name, node in _documented(ast.parse(text), module_of(path)):
+        for name, node in _documented(layers.parsed(text), module_of(path)):
             docstring = ast.get_docstring(node)
             if docstring:
                 kind = {ast.Module: "module", ast.ClassDef: "class"}.get(type(node), "function")
@@ -222,7 +222,7 @@ def long_functions(sources: Sources, limit: int) -> list[str]:
     return sorted(
         f"{path}:{node.lineno}: {node.name} has {length} lines"
         for path, text in sources.items()
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(layers.parsed(text))
         if isinstance(node, FUNCTIONS) and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > limit
     )
 
@@ -244,7 +244,9 @@ def import_depth(sources: Sources, start: str) -> list[str]:
     graph: dict[str, set[str]] = {}
     modules = {module_of(path) for path in sources}
     for path, text in sources.items():
-        imported = {target for node in _loaded(ast.parse(text)) for _, target in layers.targets(path, node, modules)}
+        imported = {
+            target for node in _loaded(layers.parsed(text)) for _, target in layers.targets(path, node, modules)
+        }
         graph[module_of(path)] = (imported & modules) - {module_of(path)}
     chains: dict[str, list[str]] = {}
 
@@ -281,7 +283,7 @@ def wired_later(sources: Sources) -> list[tuple[str, str]]:
     found = set()
     for path, text in sources.items():
         if path.partition("/")[0] in COMPOSED:
-            for node in ast.walk(ast.parse(text)):
+            for node in ast.walk(layers.parsed(text)):
                 for target in node.targets if isinstance(node, ast.Assign) else ():
                     if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Attribute):
                         found.add((path, ast.unparse(target)))
@@ -312,7 +314,7 @@ def partitions_reached(sources: Sources) -> list[str]:
     found = []
     for path, text in sources.items():
         if path.partition("/")[0] in COMPOSED and path not in WIRING:
-            for node in ast.walk(ast.parse(text)):
+            for node in ast.walk(layers.parsed(text)):
                 found += [f"{path}: {reason}"] if (reason := _second_partition(node)) else []
     return sorted(found)
 

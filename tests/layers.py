@@ -280,9 +280,15 @@ KINDS = (ast.Import, ast.ImportFrom, ast.Call, ast.Name, ast.Attribute, ast.keyw
 
 
 @functools.cache
+def parsed(text: str) -> ast.Module:
+    """Parse a source once, however many rules look at it; nobody changes its tree."""
+    return ast.parse(text)
+
+
+@functools.cache
 def _parse(text: str) -> tuple[ast.AST, ...]:
     """Every rule reads every file, and no rule changes a tree: the nodes the rules look at are found once."""
-    return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, KINDS))
+    return tuple(node for node in ast.walk(parsed(text)) if isinstance(node, KINDS))
 
 
 @functools.cache

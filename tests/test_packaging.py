@@ -253,6 +253,7 @@ def test_the_wheel_holds_the_packages_and_the_settings_and_nothing_else(wheel: z
     assert shipped(wheel) == expected
 
 
+@pytest.mark.long
 def test_a_wheel_made_from_the_source_archive_is_the_same(
     sources: Path, wheel: zipfile.ZipFile, tmp_path: Path
 ) -> None:
@@ -324,6 +325,7 @@ def application(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> A
     return Application(home, files)
 
 
+@pytest.mark.long
 def test_the_wheel_overwrites_nothing_of_an_application(application: Application) -> None:
     assert {path: path.read_bytes() for path in application.packages} == application.packages
 
@@ -392,6 +394,7 @@ def test_make_names_the_python_that_is_missing(tmp_path):
         assert "make PYTHON=/path/to/python3.11" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_make_makes_a_stale_environment_anew(tmp_path):
     first, moved = tmp_path / "first", tmp_path / "moved"
     first.mkdir()
@@ -465,6 +468,7 @@ def refused(plain: Application, *words: str | Path, cwd: Path) -> str:
     return lines[0]
 
 
+@pytest.mark.long
 def test_the_plain_wheel_keeps_contents_and_counts_for_prometheus(plain: Application, tmp_path: Path) -> None:
     modules = [module_of(each) for each in OPTIONAL if each.name not in PROGRAMS]
     script = f"import importlib.util; print([name for name in {modules} if importlib.util.find_spec(name)])"
@@ -515,6 +519,7 @@ def scraped(port: int) -> str:
     raise AssertionError("no page was read")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("extra", "command", "settings"),
     [

@@ -89,6 +89,7 @@ def reborn(web, **refresh):
 # Spending
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "policy",
     [
@@ -145,6 +146,7 @@ def test_intervals_follow_the_law_over_many_days():
 # Switches
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["freshness", "mixed"])
 def test_a_switch_while_running_dates_all_pages_anew_in_slices(monkeypatch, policy):
     monkeypatch.setattr(redating, "ROWS", 37)

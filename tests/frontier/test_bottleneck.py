@@ -21,6 +21,7 @@ SECONDS = {True: 20.0, False: 1.0}
 """between two reads of the slow host, and of the others"""
 
 
+@pytest.mark.long
 def test_one_slow_host_does_not_slow_the_others():
     """Its 400 pages take 2.2 hours to read; all others would be read as rarely, if that were the bandwidth of all."""
     settings = Settings(

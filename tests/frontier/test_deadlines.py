@@ -243,6 +243,7 @@ def test_who_claims_without_an_end_is_found_out_all_the_same():
     )
 
 
+@pytest.mark.long
 def test_the_multiplier_spends_what_promises_leave():
     """Twenty days of 400 reads a day, 96 of which are promised."""
     settings = load(overrides={"refresh.bandwidth": 400 / 86_400, "refresh.audit": 0.0, "refresh.min_interval": 60.0})

@@ -1,5 +1,7 @@
 """A bandwidth that is set is spent from the first day on, whatever else lies at the head of the folders."""
 
+import pytest
+
 from tests.frontier.rig import START, Crawl, signature, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
@@ -46,6 +48,7 @@ def reads_until(crawl, end):
     return read
 
 
+@pytest.mark.long
 def test_pages_with_a_time_of_their_own_do_not_hold_up_those_behind_them():
     crawl = begun(per_day=24)
     read = reads_until(crawl, START + DAY / 2)

@@ -108,6 +108,7 @@ def by_hand(crawl, now):
     return fresh / total, missed / total
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_the_model_is_that_of_the_rows(partitions):
     crawl, _ = lived(15, Crawl.in_memory(partitions, settings=settings(), refreshing=True))
@@ -167,6 +168,7 @@ def test_first_reads_owe_no_audit():
     assert crawl.frontier.reads >= len(PAGES) and audits.made + len(audits.pending) <= 1
 
 
+@pytest.mark.long
 def test_a_model_that_expects_too_little_is_put_right_by_audits():
     """The prior has pages change once a day; none does before its audits have told."""
     crawl, world = lived(1, audit=50.0, bandwidth="120/day")

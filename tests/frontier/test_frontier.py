@@ -235,6 +235,7 @@ def come_to_rest(crawl):
     raise AssertionError("transfers for ever")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 4])
 @settings(max_examples=70)
 @given(ACTIONS)

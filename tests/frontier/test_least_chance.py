@@ -102,6 +102,7 @@ def test_the_plan_foretells_the_reads_that_beliefs_ask_for():
     assert again.population.chance_waits == bandwidth.population.chance_waits, "it lasts over a restart"
 
 
+@pytest.mark.long
 def test_pages_that_do_not_change_are_read_ever_more_seldom():
     crawl = crawl_of(**FREE, min_interval=0.0, least_chance=0.1, time_unit=1800)
     first = read_for(crawl, 4.0).total()
@@ -110,6 +111,7 @@ def test_pages_that_do_not_change_are_read_ever_more_seldom():
     assert later < 0.6 * first
 
 
+@pytest.mark.long
 def test_pages_dated_anew_keep_their_dates_apart():
     """A recount puts a page that waits for its chance where its read had put it, not all of one belief on one date."""
     crawl = crawl_of(**FREE, min_interval=0.0, least_chance=0.1, time_unit=60)

@@ -17,6 +17,7 @@ MENU = 900
 """pages of each kind"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gamma", [5.0, 25.0, 50.0, 75.0, 95.0])
 def test_a_host_that_uses_up_all_its_orders_before_each_turn_keeps_gamma(gamma):
     crawl = both_sides(64, gamma, due=MENU, new=MENU)

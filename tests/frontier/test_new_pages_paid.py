@@ -30,6 +30,7 @@ def reads_by_hour(hours, refreshing=True, shown=NEW, **refresh):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gamma", [10.0, 50.0, 90.0])
 def test_gamma_divides_what_was_set(gamma):
     for new, known in reads_by_hour(12, gamma=gamma)[2:]:
@@ -37,22 +38,26 @@ def test_gamma_divides_what_was_set(gamma):
         assert new == pytest.approx(PER_HOUR * gamma / 100.0, abs=4)
 
 
+@pytest.mark.long
 def test_new_pages_get_what_refresh_has_no_page_for():
     found = reads_by_hour(10, least_chance=0.5, gamma=10.0)
     for new, known in found[2:]:
         assert known <= 4 and new == pytest.approx(PER_HOUR, abs=4), found
 
 
+@pytest.mark.long
 def test_known_pages_get_all_where_no_new_one_waits():
     for new, known in reads_by_hour(8, shown=NEW[:20])[3:]:
         assert new == 0 and known == pytest.approx(PER_HOUR, abs=4)
 
 
+@pytest.mark.long
 def test_a_crawl_that_never_refreshes_keeps_to_it_too():
     found = reads_by_hour(6, refreshing=False)
     assert all(known == 0 and new == pytest.approx(PER_HOUR, abs=4) for new, known in found[1:])
 
 
+@pytest.mark.long
 def test_by_default_a_bandwidth_is_refreshs_own():
     found = reads_by_hour(2, bandwidth_covers="refresh")
     assert found[0][0] == len(NEW) + 4, "all that was found is read at once"

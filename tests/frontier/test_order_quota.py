@@ -114,6 +114,7 @@ def test_backlogs_of_many_hosts_leave_all_others_their_places(monkeypatch):
     assert min(reads[host] for host in range(50)) >= 5, "nor does any other"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("gamma", "least", "most"), [(20, 0.1, 0.35), (50, 0.4, 0.6), (80, 0.65, 0.9)])
 def test_with_fewer_places_than_hosts_gamma_decides_who_gets_them(monkeypatch, gamma, least, most):
     crawl = backlogs(150, 12, new=12, unread=40, monkeypatch=monkeypatch, gamma=float(gamma), out=40)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.frontier.rig import Crawl, url
 from xyro.configs.schema import CrawlSettings, RefreshSettings, Settings
 from xyro.frontier.bandwidth import DAY
@@ -11,6 +13,7 @@ PAGES = [url(host, page) for host in range(10) for page in range(20)]
 FAST = PAGES[0]
 
 
+@pytest.mark.long
 def test_a_page_that_changes_all_the_time_is_followed_while_all_others_fall_due_together():
     refresh = RefreshSettings(audit=0.0, bandwidth="75/day", least_chance=0.3, min_interval=HOUR, time_unit=1800)
     crawl = Crawl.in_memory(settings=Settings(CrawlSettings(scope="any"), refresh=refresh), refreshing=True)

@@ -52,6 +52,7 @@ def calendar(target):
     return [HOME]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_a_calendar_gets_a_small_share_of_what_a_daemon_discovers(partitions):
     crawl = Crawl.in_memory(partitions, refreshing=True)
@@ -183,6 +184,7 @@ def test_a_pattern_that_other_pages_lead_to_is_not_poor():
     assert not standing.poor(np.array([page]))[0]
 
 
+@pytest.mark.long
 def test_endless_redirects_run_into_their_share():
     def onward(target):
         return f"http://h0.example/r?n={int(target.rpartition('=')[2]) + 1}" if "/r?" in target else ""
@@ -197,6 +199,7 @@ def test_endless_redirects_run_into_their_share():
     assert crawl.audit()["ok"]
 
 
+@pytest.mark.long
 def test_redirects_from_partition_to_partition_run_into_their_share_as_well():
     """A ring of hosts, each of which sends to the next one: every hop is met by another partition."""
 
@@ -310,6 +313,7 @@ def way_down(target):
     return above + [f"http://h0.example/lost/{name}{letter}.html" for letter in "abc"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "onward", [fresh_names(), numbered((-12, -1, 1, 12)), way_down], ids=["tree", "months", "down"]
 )
@@ -335,6 +339,7 @@ def test_a_folder_that_leads_nowhere_but_on_gets_a_small_share_though_it_knows_i
     assert crawl.audit()["ok"]
 
 
+@pytest.mark.long
 def test_a_crawl_that_refreshes_and_ends_reads_on_where_every_page_is_poor():
     """A chain of pages of one folder, and nothing beside it: its bound counts reads, so it comes to an end."""
     crawl, links, read = Crawl.in_memory(refreshing=True, ahead=True), numbered((-12, -1, 1, 12)), []
@@ -375,6 +380,7 @@ def lived(crawl, links, end):
     return read
 
 
+@pytest.mark.long
 def test_a_daemon_reads_on_slowly_where_every_page_is_poor():
     crawl = Crawl.in_memory(refreshing=True, settings=SERVING)
     begin = crawl.now
@@ -390,6 +396,7 @@ def test_a_daemon_reads_on_slowly_where_every_page_is_poor():
     assert crawl.audit()["ok"]
 
 
+@pytest.mark.long
 def test_of_several_folders_of_which_every_page_is_poor_a_daemon_reads_all():
     """The one whose pages were met first, and that never ends, does not keep the others waiting."""
     crawl, (far, near) = Crawl.in_memory(refreshing=True, settings=SERVING), (closed_chain(1 << 40), closed_chain(200))
@@ -405,6 +412,7 @@ def test_of_several_folders_of_which_every_page_is_poor_a_daemon_reads_all():
     assert 180 < sum(not target.startswith(other) for target in read) < 400
 
 
+@pytest.mark.long
 def test_what_a_daemon_reads_of_an_endless_folder_with_nothing_beside_it_becomes_ever_less():
     crawl, links = Crawl.in_memory(refreshing=True, settings=SERVING), closed_chain(1 << 40)
     begin = crawl.now
@@ -475,6 +483,7 @@ def test_a_large_honest_folder_is_never_of_poor_standing(site):
     assert standing.bred[crawl.frontier.columns["folder"][0]] > CLOSED, "nobody spoke for it"
 
 
+@pytest.mark.long
 def test_what_is_read_again_of_a_trap_counts_as_well():
     crawl = Crawl.in_memory(refreshing=True)
     crawl.submit(HOME)
@@ -576,6 +585,7 @@ def copied(crawl, shown, skeleton=b""):
     return read
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_pages_that_all_show_the_same_get_a_small_share_whoever_named_them(partitions):
     crawl = Crawl.in_memory(partitions, settings=settings(), refreshing=True)
@@ -594,6 +604,7 @@ def test_pages_that_all_show_the_same_get_a_small_share_whoever_named_them(parti
     assert crawl.audit()["ok"]
 
 
+@pytest.mark.long
 def test_some_copies_among_pages_of_their_own_hold_nobody_back():
     crawl = Crawl.in_memory(settings=settings(), refreshing=True)
     read = copied(crawl, lambda number: 7 if number % 2 else number + 1_000)
@@ -601,6 +612,7 @@ def test_some_copies_among_pages_of_their_own_hold_nobody_back():
     assert not crawl.frontier.partition.standing.any_poor
 
 
+@pytest.mark.long
 def test_pages_of_one_make_with_numbers_of_their_own_are_no_copies():
     crawl = Crawl.in_memory(settings=settings(), refreshing=True)
     read = copied(crawl, lambda number: number + 1_000, signature(7))
@@ -608,6 +620,7 @@ def test_pages_of_one_make_with_numbers_of_their_own_are_no_copies():
     assert not crawl.frontier.partition.standing.any_poor
 
 
+@pytest.mark.long
 def test_that_a_folder_shows_one_page_over_and_over_is_stored(tmp_path):
     crawl = Crawl.on_disk(tmp_path / "c", settings=settings(), refreshing=True)
     copied(crawl, lambda number: 7)

@@ -361,6 +361,7 @@ def sides(orders):
     return ["refresh" if order.priority is Priority.REFRESH else "discovery" for order in orders]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("leases", [1, 4, 64])
 @pytest.mark.parametrize("gamma", [0.0, 10.0, 50.0, 80.0, 100.0])
 def test_due_and_unread_pages_of_a_host_are_read_by_gamma(leases, gamma):

@@ -44,6 +44,7 @@ FROZEN = {
 """(settings, partitions) -> what came of it"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("variant", "partitions"), FROZEN)
 def test_the_same_crawl_as_before(tmp_path, variant, partitions):
     assert digests(partitions, tmp_path, VARIANTS[variant]) == FROZEN[variant, partitions]

@@ -98,6 +98,7 @@ def crawl(tmp_path):
         yield make
 
 
+@pytest.mark.long
 def test_ctrl_c_loses_nothing_at_all(crawl):
     crawl = crawl("--delay", "0.03")
     killer = Killer(crawl, window=0.5, seed=4)

@@ -81,6 +81,7 @@ def test_what_was_is_told_though_reads_hid_changes(known):
     assert 0.8 < was.obsolescence / missed < 1.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["obsolescence", "freshness", "uniform"])
 def test_another_policy_or_bandwidth_gives_what_it_would_have_given(known, policy):
     """Beside the same rule on the true changes, which the replay has never seen. Policy freshness gives up the pages
@@ -109,6 +110,7 @@ def test_a_history_that_tells_nothing_is_refused(tmp_path):
         read_history(file)
 
 
+@pytest.mark.long
 def test_plan_replays_what_the_crawl_has_seen(tmp_path):
     changed_pages(tmp_path / "d")
     done = xyro("plan", "--replay", "--json", "--data", tmp_path / "d")

@@ -41,6 +41,7 @@ def rms(belief: tuple[np.ndarray, np.ndarray], rate: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.log(belief[0] / belief[1] / rate) ** 2)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rate", "product", "censored"),
     [

@@ -30,6 +30,7 @@ SELECTORS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damping", [0.85, 0.5])
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 @pytest.mark.parametrize("select", SELECTORS.values(), ids=SELECTORS)

@@ -82,6 +82,7 @@ def test_never_read_pages_do_not_spend_for_free():
     assert (state.visits[~state.read] == 0).all() and state.free_spends > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [3, 4])
 def test_the_middles_of_intervals_are_nearer_to_the_truth_than_the_importances(seed):
     graph = web(1500, seed)

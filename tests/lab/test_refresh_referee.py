@@ -141,6 +141,7 @@ def test_signals_have_the_precision_and_recall_that_they_say():
         assert (np.diff(signals.times) >= 0.0).all()
 
 
+@pytest.mark.long
 def test_greedy_ncis_learns_how_good_signals_are_and_gains_by_them():
     world = HARD["signals-good"](600, 3)
     greedy = GreedyNcis(world.n)
@@ -152,6 +153,7 @@ def test_greedy_ncis_learns_how_good_signals_are_and_gains_by_them():
     assert score.reads == score.allowed
 
 
+@pytest.mark.long
 def test_signals_of_no_worth_are_found_out():
     """Precision 2 %: nearly all signals are idle; finding that out costs two points of freshness at most."""
     world = COMPUTED["poisson"](600, 3)
@@ -269,6 +271,7 @@ def test_whittle_catches_the_most_interest_where_rates_are_known():
 # Hosts
 
 
+@pytest.mark.long
 def test_no_host_gets_more_than_its_share():
     world = HARD["polite"](600, 1)
     assert world.host_of is not None

@@ -123,6 +123,7 @@ def test_uniform_reads_of_equal_pages_meet_the_formula(bandwidth):
     assert score.obsolescence == pytest.approx(x / 2, rel=0.03)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["uniform", "p1", "freshness", "mixed:0.3", "kolobov", "azar"])
 def test_scans_with_known_rates_reach_what_exact_intervals_would(name):
     world = COMPUTED["poisson"](3000, 2)
@@ -131,6 +132,7 @@ def test_scans_with_known_rates_reach_what_exact_intervals_would(name):
     assert score.reads == score.allowed
 
 
+@pytest.mark.long
 def test_the_freshness_index_is_the_freshest_and_p1_the_least_obsolete_when_rates_are_known():
     world = COMPUTED["poisson"](3000, 3)
     found = analytic(world, 0.2)
@@ -332,6 +334,7 @@ def test_filed_pages_are_read_at_the_intervals_of_their_policy():
     assert reads.sum() == 2 * 1199
 
 
+@pytest.mark.long
 def test_doubt_repairs_what_a_wrong_prior_gives_up():
     world = COMPUTED["poisson"](1500, 1)
     fitted = RatePrior.fit(float(np.log(world.rate).mean()), float(np.log(world.rate).std()))

@@ -50,6 +50,7 @@ def test_files_that_link_to_each_other_are_a_graph(tmp_path):
     assert linked_files(tmp_path / "index.html", 2).pages == 2
 
 
+@pytest.mark.long
 def test_a_crawl_is_stopped_measured_and_gone_on_with(tmp_path, capsys):
     links = [[0, *range(3 * page + 1, min(3 * page + 4, 100))] for page in range(100)]
     np.savez(tmp_path / "graph.npz", indptr=np.cumsum([0, *map(len, links)]), indices=np.concatenate(links))

@@ -72,6 +72,7 @@ def test_a_commit_that_is_never_written_is_found_and_told(
     assert "MachineError" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_links_that_wait_for_ever_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = replace(SeedPlan.draw(23), ends=())
     assert plan.partitions > 1 and carry_out(plan).violations == []

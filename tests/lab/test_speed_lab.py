@@ -40,6 +40,7 @@ def test_ram_tells_memory_and_rates():
     assert "peer: " in said.stdout
 
 
+@pytest.mark.long
 def test_scale_grows_a_directory_and_goes_on_with_it(tmp_path):
     data = tmp_path / "data"
     for size in (1_500, 3_000):

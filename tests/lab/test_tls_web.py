@@ -126,6 +126,7 @@ async def test_an_idle_connection_is_closed_and_handshakes_are_logged(served, tm
     assert request.split("\t")[2:8] == ["GET", "200", "text/plain; charset=utf-8", str(size), "1", "1"]
 
 
+@pytest.mark.long
 def test_speed_tls_counts_pages_and_handshakes():
     command = [sys.executable, "-m", "xyro.lab.speed.speed_lab", "tls"]
     command += ["--pages", "72", "--hosts", "3", "--delay", "0", "--latency", "0"]

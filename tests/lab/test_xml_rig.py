@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from xyro.lab.crawls.xml_packages import docbook
 from xyro.lab.web.xml_rig import GRAMMARS, build, truth
 
@@ -51,6 +53,7 @@ def test_the_truth_is_that_of_libxml2(tmp_path):
     assert said == {name: verdict for name, (_, verdict) in BOOKS.items()}
 
 
+@pytest.mark.long
 def test_a_crawl_says_what_libxml2_says_and_asks_for_the_dtd_first(tmp_path, capsys):
     assert docbook(100, ("some-doc",), tmp_path / "data", packages(tmp_path / "deb")), capsys.readouterr().out
     told = capsys.readouterr().out

@@ -111,6 +111,7 @@ def main() -> None:
     assert (report.state, report.error) == (LoadState.INCOMPLETE, "bad-part"), (report.state, report.error)
 
 
+@pytest.mark.long
 def test_attacks_end_by_name_in_bounded_memory() -> None:
     done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr

@@ -157,6 +157,7 @@ def ends() -> dict[str, tuple[str, list[str], float]]:
     return {name: (verdict, problems, cost) for name, verdict, problems, cost in rows}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", cases())
 def test_attacks_end_by_name(ends: dict[str, tuple[str, list[str], float]], name: str) -> None:
     verdict, problems, seconds = ends[name]

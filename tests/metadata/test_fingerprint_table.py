@@ -73,6 +73,7 @@ def test_any_width(bits, few):
     check(table, {fp: i for i, fp in enumerate(fps.tolist())})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [1, SMALL, SMALL + 1, 997, 300_000])
 def test_three_hundred_thousand_in_batches(batch):
     size = 3_000 if batch <= SMALL else 300_000

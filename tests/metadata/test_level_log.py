@@ -45,6 +45,7 @@ def test_a_sound_log_is_written_again_byte_for_byte(tmp_path: Path) -> None:
     assert len(list(records(data))) == 40 and written(records(data)) == data
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_left_of_a_damaged_one_is_true(tmp_path: Path, seed: int) -> None:
     log = stored(tmp_path)

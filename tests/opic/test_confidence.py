@@ -76,6 +76,7 @@ def test_condition():
     assert convergence(16) == 0.125
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_convergence_bounds_the_residual_of_flow_measured_over_one_span(seed):
     """P2's identity: static from the beginning, a window common to all pages, interpolation."""
@@ -98,6 +99,7 @@ def test_convergence_bounds_the_residual_of_flow_measured_over_one_span(seed):
 # -- intervals --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_laws_in_use_cover_graphs_they_were_not_fitted_to():
     for name, graph in {**lab.graphs(1500, 77), "star": star(1500)}.items():
         for policy, said in lab.check(lab.LAWS, graph).items():

@@ -28,6 +28,7 @@ def exact(method="gauss-seidel", engine="auto", **more):
     return Effort(1e-14, method=method, engine=engine, **more)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("engine", "method"), ENGINES)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_all_engines_and_methods_agree_with_power_iteration(graph, engine, method):

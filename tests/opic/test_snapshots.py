@@ -59,6 +59,7 @@ def test_a_class_whose_pages_move_more_has_wider_ones():
     assert small == pytest.approx(1.96 * 0.08, rel=0.1) and large == pytest.approx(1.96 * 0.01, rel=0.1)
 
 
+@pytest.mark.long
 def test_pages_that_err_together_are_held_at_95_of_100_moments():
     crawl, shift = Settling(0.0, 0.0, window=lambda time: 16.0), 0.0
     crawl.importance = lambda: np.exp(shift + 0.002 * crawl.rng.standard_normal(PAGES))

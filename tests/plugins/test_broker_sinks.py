@@ -130,6 +130,7 @@ async def test_a_change_that_is_too_large_is_a_dead_letter_and_the_others_pass(t
     assert rig.row().dead == 2 and rig.row().delivered == 40
 
 
+@pytest.mark.long
 async def test_a_broker_that_stays_away_too_long_gets_one_gap_record(tmp_path, broker):
     await make_stream(broker)
     broker.kill()
@@ -181,6 +182,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("command", ["crawl", "serve"])
 def test_a_sink_that_cannot_work_is_refused_before_there_is_a_directory(tmp_path, case, command):

@@ -67,6 +67,7 @@ def check(lines, url):
     assert {line["text_changed"] for line in lines if line["change"] == "new"} == {None}
 
 
+@pytest.mark.long
 def test_a_change_tells_what_part_of_the_text_it_is(tmp_path):
     data, out = tmp_path / "d", tmp_path / "out"
     (settings := tmp_path / "s.toml").write_text(f'[[sinks]]\nname = "f"\npath = "{out}"\nwait = 0.1\n')

@@ -126,6 +126,7 @@ def test_what_a_killed_process_left_is_removed(data):
     assert xyro("rank", "--data", data).returncode == 0
 
 
+@pytest.mark.long
 def test_a_running_crawl_is_ranked_too(tmp_path):
     """Through the process that has the directory, and again when it has stopped: the same vector."""
     place = tmp_path / "data"

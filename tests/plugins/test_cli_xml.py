@@ -251,6 +251,7 @@ def test_the_audit_holds_of_both(data, running):
         assert json.loads(say("audit", "--json", "--data", where))["violations"] == []
 
 
+@pytest.mark.long
 def test_stats_are_drawn(data, tmp_path):
     say("xml", "stats", "--data", data, "--plot", tmp_path / "stats.png")
     assert (tmp_path / "stats.png").read_bytes().startswith(b"\x89PNG")

@@ -86,6 +86,7 @@ def signals_of(data, kind, header):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("purpose", "robots", "refused"),
     [
@@ -123,6 +124,7 @@ def test_a_killed_crawl_keeps_signals_and_purposes(tmp_path):
     assert said("audit", "--data", data)["ok"]
 
 
+@pytest.mark.long
 def test_a_site_that_changes_its_mind_is_not_read_again(tmp_path):
     data = tmp_path / "data"
     with signal_sites(SILENT) as (site,):
@@ -137,6 +139,7 @@ def test_a_site_that_changes_its_mind_is_not_read_again(tmp_path):
     assert xyro("why", site.url, "--data", data).returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("robots", "expected"),
     [(NO_TRAINING, {"ai-train"}), (NO_SEARCH, {"search,ai-input"}), (SILENT, {None})],

@@ -50,6 +50,7 @@ def whole(contents: Path) -> int:
     return records
 
 
+@pytest.mark.long
 def test_a_backup_has_the_contents_and_shares_the_files_that_cannot_change(crawled, tmp_path):
     data, url, _ = crawled
     copy = tmp_path / "copy"
@@ -60,6 +61,7 @@ def test_a_backup_has_the_contents_and_shares_the_files_that_cannot_change(crawl
     assert whole(copy / "contents") == whole(data / "contents") > 4
 
 
+@pytest.mark.long
 def test_a_backup_of_a_running_crawl_is_restored_and_gone_on_with(tmp_path):
     """Made while the file of its answers is open; what was read after it is not in it."""
     pages = {"/": page("Start", "First words."), "/b": page("B", "Of the second page.")}
@@ -87,6 +89,7 @@ def test_a_backup_of_a_running_crawl_is_restored_and_gone_on_with(tmp_path):
         assert not list((data / "contents").glob("*.part")) and whole(data / "contents") > 4
 
 
+@pytest.mark.long
 def test_repair_leaves_the_contents_where_they_are_looked_for(crawled, tmp_path):
     data, url, _ = crawled
     mine = tmp_path / "mine"
@@ -103,6 +106,7 @@ def test_repair_leaves_the_contents_where_they_are_looked_for(crawled, tmp_path)
     assert after == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["lost", "torn", "texts only"])
 def test_an_index_is_made_anew_from_what_lies_there(crawled, tmp_path, damage):
     data, url, _ = crawled

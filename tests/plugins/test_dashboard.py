@@ -186,6 +186,7 @@ def test_a_stopped_crawl_has_no_dashboard(tmp_path):
 NO_BROWSER = "no browser was found on this machine: open the link in one, once, within ten minutes\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "screen", "opens", "told"),
     [

@@ -24,6 +24,7 @@ def mean(rows):
     return sum(row["importance"] for row in rows) / len(rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_focus_gains_importance_and_every_unit_is_accounted_for(tmp_path, partitions):
     (tmp_path / "focus.toml").write_text(SETTINGS)

@@ -49,6 +49,7 @@ def fill(disk: Path) -> Path:
     return disk / "fill"
 
 
+@pytest.mark.long
 def test_a_crawl_whose_contents_have_no_room_ends_as_ever_and_says_so(tmp_path, disk):
     data = tmp_path / "data"
     keep = {"XYRO_KEEP__DIRECTORY": str(disk)}
@@ -91,6 +92,7 @@ def test_a_crawl_begins_while_the_disk_is_full_and_goes_on_with_room(tmp_path, d
         assert said("status", "--data", data)["contents"]["records"] == 20, "a look needs no room"
 
 
+@pytest.mark.long
 def test_a_crawl_that_waits_for_room_is_told_by_status(tmp_path, disk):
     """No read says that the disk is full, for none ends."""
     data = tmp_path / "data"
@@ -118,6 +120,7 @@ def serve_within(limit: int, entry: str, data: Path, keep: dict[str, str]) -> No
         until(lambda: said("status", "--data", data)["contents"]["paused"] == "", 60.0)
 
 
+@pytest.mark.long
 def test_a_bound_below_what_fills_the_disk_gives_it_room(tmp_path, disk):
     """The index has no room to say what matters least; nor has it to forget what goes."""
     subprocess.run(["mount", "-o", "remount,size=16m", str(disk)], check=True)
@@ -135,6 +138,7 @@ def test_a_bound_below_what_fills_the_disk_gives_it_room(tmp_path, disk):
     assert_sound(sorted(disk.glob("*.warc.gz")))
 
 
+@pytest.mark.long
 def test_a_bound_below_what_fills_the_disk_gives_it_room_where_only_texts_are_kept(tmp_path, disk):
     """No file can go: what is dropped is in the index, which writes that down first."""
     subprocess.run(["mount", "-o", "remount,size=32m", str(disk)], check=True)
@@ -159,6 +163,7 @@ def kept(disk: Path) -> int:
     return sum(path.stat().st_size for path in disk.iterdir() if path.name not in beside)
 
 
+@pytest.mark.long
 def test_a_change_that_had_no_room_is_read_whole_again(tmp_path, disk):
     """With its validators the page would answer 304, which said that the text before the change is its last."""
     data, settings = tmp_path / "data", tmp_path / "keep.toml"
@@ -203,6 +208,7 @@ def test_mending_passes_over_what_has_a_writer(tmp_path):
 READ_ONLY = "Read-only file system"
 
 
+@pytest.mark.long
 def test_a_disk_that_can_only_be_read_is_told_as_a_full_one(tmp_path, disk):
     """From the start of a crawl on; once it can be written, what is read is stored again."""
     data, keep = tmp_path / "data", {"XYRO_KEEP__DIRECTORY": str(disk)}

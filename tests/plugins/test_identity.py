@@ -232,6 +232,7 @@ def test_a_crawl_that_is_to_sign_needs_a_key(tmp_path):
 # --- crawls
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("client", "readers"), [("fast", "0"), ("aiohttp", "0"), ("fast", "1")])
 def test_each_request_of_a_crawl_is_signed(tmp_path, client, readers):
     identity_in(tmp_path)
@@ -247,6 +248,7 @@ def test_each_request_of_a_crawl_is_signed(tmp_path, client, readers):
     assert sum(bool(row["reads"]) for row in rows("pages", tmp_path / "data")) == 12
 
 
+@pytest.mark.long
 def test_who_asks_is_signed_to_from_then_on_even_after_a_kill(tmp_path):
     identity_in(tmp_path)
     data, directory, config = tmp_path / "data", directory_in(tmp_path), config_in(tmp_path, "challenged")

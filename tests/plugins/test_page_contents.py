@@ -91,6 +91,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
         yield data, site.url, first
 
 
+@pytest.mark.long
 def test_pages_that_were_read_before_anything_was_kept_are_read_once_as_a_whole(tmp_path):
     """And then with their validators again."""
     data = ("--data", tmp_path / "data")
@@ -107,6 +108,7 @@ def test_pages_that_were_read_before_anything_was_kept_are_read_once_as_a_whole(
         assert process("page", "get", site.url + "/b", "--as", "html", *data).stdout == site.pages["/b"]
 
 
+@pytest.mark.long
 def test_texts_of_long_pages_are_kept_and_pages_without_one_are_counted(tmp_path):
     data = ("--data", tmp_path / "data")
     manual = "<title>M</title><main>" + f"<h2>An option</h2><p>{LONG} <b>and</b> <i>more</i></p>" * 2_600
@@ -160,6 +162,7 @@ def test_get_takes_a_version_or_a_time(crawled):
     assert done.returncode == 2 and "--version and --time" in done.stderr and not done.stdout
 
 
+@pytest.mark.long
 def test_get_gives_what_held_at_a_time(crawled):
     data, url, _ = crawled
     assert "twelve" in process("page", "get", url + "/", "--time", "2999-01-01", "--data", data).stdout
@@ -258,6 +261,7 @@ def test_what_was_never_kept_is_told_in_a_line(crawled, tmp_path):
     assert done.returncode == 2 and "[keep]" in done.stderr
 
 
+@pytest.mark.long
 def test_versions_beyond_the_setting_are_dropped(tmp_path):
     pages = {"/": page("Start", "Number 0.")}
     options = [*LOOPBACK, "--data", tmp_path / "data", "--refresh", "--max-seconds", "20"]
@@ -293,6 +297,7 @@ def test_another_package_of_brotlis_name_is_named_at_the_start(tmp_path):
     assert done.returncode == 3 and "pip uninstall brotlipy" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", ["texts", "warc"])
 def test_an_export_of_nothing_says_so(tmp_path, table):
     """0: the crawl keeps them, and read no page; 2: it does not keep them. Nothing is written then."""
@@ -314,6 +319,7 @@ def test_an_export_of_nothing_says_so(tmp_path, table):
     assert (done.returncode, done.stderr) == (0, "0 pages: nothing that is kept is of that time and importance\n")
 
 
+@pytest.mark.long
 def test_the_importance_of_texts_is_that_of_now(tmp_path):
     """`/hub` is read early, when one page links to it; then 30 pages do."""
 

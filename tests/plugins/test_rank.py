@@ -352,6 +352,7 @@ def test_a_work_file_has_its_place_on_the_disk_before_it_is_written(tmp_path):
     assert (tmp_path / "a").stat().st_blocks * 512 >= array.nbytes == 4_000_000 and not array.any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asked", "most"),
     [

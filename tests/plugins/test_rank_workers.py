@@ -22,6 +22,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chaotic", [False, True], ids=["synchronous", "chaotic"])
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)

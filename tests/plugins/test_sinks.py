@@ -205,6 +205,7 @@ async def test_an_orderly_end_waits_for_the_delivery_under_way_but_not_long(tmp_
     assert [line["number"] for line in taken[-70 + count :]] == list(range(1 + count, 71))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_a_sink_that_stays_away_too_long_gets_one_gap_record(tmp_path, restarted):
     """Its backlog is bounded by bytes; the others are not held up."""
@@ -233,6 +234,7 @@ async def test_a_sink_that_stays_away_too_long_gets_one_gap_record(tmp_path, res
         assert (row.gaps, row.missed, row.delivered) == (1, state.first - 1, 1501 - state.first)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_each_gap_record_names_what_was_left_out_since_the_last_change_that_came(tmp_path, restarted):
     with webhook() as hook:
@@ -255,6 +257,7 @@ async def test_each_gap_record_names_what_was_left_out_since_the_last_change_tha
         assert (seen, gaps) == (number, 3) and rig.row().missed == number - rig.row().delivered
 
 
+@pytest.mark.long
 async def test_a_new_sink_begins_with_the_oldest_change_and_a_reader_who_asks_for_more_is_told(tmp_path):
     rig = Rig(tmp_path / "d", SinkTable(name="s", path=str(tmp_path / "files")), **{"changes.bytes": 65_536})
     rig.change(700)
@@ -393,6 +396,7 @@ def test_a_condition_that_is_none_is_refused_at_the_start(tmp_path):
 # In a running crawl
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bound", [(), ("--max-seconds", "2")])
 def test_a_crawl_that_ends_by_itself_has_delivered_all_it_found(tmp_path, bound):
     with webhook() as hook, ChangingSite(3, 8, 4).serving() as site:
@@ -464,6 +468,7 @@ class TimedSite(ChangingSite):
         return await super().answer(request)
 
 
+@pytest.mark.long
 async def test_a_receiver_that_hangs_pauses_neither_the_site_nor_the_other_sinks_of_its_address(tmp_path):
     with (
         socket.create_server(("127.3.0.1", 0)) as silent,

@@ -106,6 +106,7 @@ OWN = {"x-api-key": "k3y-of-the-wiki", "cookie": "session=s3ssion-cookie; theme=
        "authorization": f"Basic {LOGIN}"}  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("client", "readers"), [("fast", "0"), ("aiohttp", "0"), ("fast", "1")])
 def test_what_is_for_a_host_is_sent_to_it_alone_and_kept_nowhere(tmp_path, hosts, client, readers):
     wiki, other = hosts
@@ -183,6 +184,7 @@ SEEN = {"bytes": {"/around", "/words", "/targets"}, "text": {"/words"}, "links":
 """what is a change, by the signature of [[sites]]"""
 
 
+@pytest.mark.long
 def test_a_change_outside_of_what_the_signature_of_a_table_is_of_is_none(tmp_path):
     """Three hosts with the same pages, other bytes at each read; one setting each, "bytes" without a table."""
     servers = {kind: HostServer(f"127.0.0.{number}") for number, kind in enumerate(SEEN, 5)}
@@ -229,6 +231,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("table", "complaint"), REFUSED)
 def test_mistakes_are_named_and_secrets_are_not(tmp_path, table, complaint):
     path = tmp_path / "bad.toml"
@@ -299,6 +302,7 @@ class _ProxyHandler(socketserver.StreamRequestHandler):
                 self.connection.sendall(data)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("client", "readers"), [("fast", "0"), ("aiohttp", "0"), ("fast", "1")])
 def test_a_whole_crawl_through_a_proxy_and_its_resumption(tmp_path, hosts, client, readers):
     """The proxy's log has every request's address; a resumed crawl still knows it, and no password is kept."""
@@ -385,6 +389,7 @@ def _gaps(seen: list[tuple[int, str, float]]) -> list[list[float]]:
     return [[b - a for at, times in pages if at == host for a, b in itertools.pairwise(times)] for host in range(3)]
 
 
+@pytest.mark.long
 async def test_pages_are_read_again_within_the_bounds_of_their_site(tmp_path):
     """Judged by the log of the servers, over five days on a clock that jumps; a restart with the same settings keeps
     them."""
@@ -402,6 +407,7 @@ async def test_pages_are_read_again_within_the_bounds_of_their_site(tmp_path):
     assert "Without max_interval of its [[sites]] entry" in because[1], because[1]
 
 
+@pytest.mark.long
 def test_each_node_of_a_cluster_goes_by_its_sites(tmp_path):
     """Judged by the servers' logs: hosts of both nodes get the header, and are read within the greatest interval."""
     servers = [HostServer(f"127.0.0.{number}") for number in range(2, 10)]
@@ -432,6 +438,7 @@ def test_bounds_that_no_interval_can_keep_are_refused(tmp_path):
     assert done.returncode == 2 and "min_interval: 7200 is above max_interval, 3600" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alive", [False, True])
 def test_a_proxy_that_fails_is_named_everywhere(tmp_path, hosts, alive):
     wiki, other = hosts

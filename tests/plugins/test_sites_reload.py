@@ -21,6 +21,7 @@ from xyro.wire.ids import PageId
 from xyro.wire.messages import PageReport
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("client", "readers"), [("fast", "0"), ("aiohttp", "0"), ("fast", "1")])
 def test_a_daemon_asks_by_other_sites_after_sighup(tmp_path, hosts, client, readers):  # noqa: F811
     wiki, other = hosts

@@ -131,6 +131,7 @@ class Forgetful(Neighbours):
         return web.Response()
 
 
+@pytest.mark.long
 async def test_who_skips_a_notice_that_he_has_misses_no_change(tmp_path):
     """Its answer was lost, the page changed again: the next one says more, so it has another number."""
     neighbours = Forgetful()
@@ -153,6 +154,7 @@ async def test_who_skips_a_notice_that_he_has_misses_no_change(tmp_path):
         assert neighbours.notices[-1]["notice"] == 3 and neighbours.notices[-1]["pages"][0]["signature_old"] == second
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", [False, True])
 async def test_a_notice_that_the_process_died_over_keeps_its_number_if_it_says_the_same(tmp_path, changes):
     neighbours = Forgetful()

@@ -116,6 +116,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delete", [False, True])
 def test_a_folder_follows_a_site(tmp_path, delete):
     """Pages that change, stay and go, with hostile names; a file that is written anew has another time."""

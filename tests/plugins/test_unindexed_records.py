@@ -110,6 +110,7 @@ class SlowRetention(Retention):
         time.sleep(0.3 if self.slow == "after" else 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slow", ["within", "after"])
 async def test_no_row_is_left_of_a_file_that_goes_while_a_commit_group_is_written(tmp_path, slow):
     neighbours, contents = large_pages(), tmp_path / "d" / "contents"
@@ -225,6 +226,7 @@ def test_repair_leaves_out_revisits_without_an_answer(tmp_path):
     assert dangling(tmp_path) == (set(), set())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
 def test_a_line_that_is_dropped_while_its_file_is_closed_goes(tmp_path, seed):
     """At whatever moment of closing it comes."""

@@ -85,6 +85,7 @@ def sent(url: str) -> bytes:
         return connection.getresponse().read()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("readers", "partitions"), [("0", "1"), ("2", "1"), ("1", "3")])
 def test_every_read_is_a_record_and_every_body_is_what_the_server_sends(tmp_path, readers, partitions):
     data, log = tmp_path / "data", tmp_path / "log"
@@ -307,6 +308,7 @@ def whole(path: Path) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_kills_lose_no_record_that_a_commit_told_of(tmp_path):
     killed_crawls(tmp_path, 3, "0")
 
@@ -464,6 +466,7 @@ def test_the_body_begins_behind_the_head(raw, head):
     assert split_answer(raw) == (head, raw[len(head) :])
 
 
+@pytest.mark.long
 def test_a_directory_of_contents_is_of_one_crawl(tmp_path):
     """Page ids of two crawls mean two pages each: `export texts` of one listed the other's."""
     kept, second = tmp_path / "kept", tmp_path / "second"

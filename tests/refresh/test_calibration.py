@@ -58,6 +58,7 @@ def test_the_scale_of_importance_and_of_time_does_not_matter(found, scale):
     assert after(scaled).kappa == pytest.approx(after(found).kappa, rel=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("factor", [0.4, 1.0, 1.7])
 def test_kappa_is_the_factor_by_which_beliefs_are_off(factor):
     rng, found = np.random.default_rng(3), []
@@ -140,6 +141,7 @@ def test_the_headline_lies_in_its_interval(found, model, importance):
     assert 0.0 <= low <= fresh <= high <= 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("alone", "waves"), [(0.002, 0.0), (0.0005, 0.004), (0.0, 0.002)])
 @pytest.mark.parametrize("pages", [40, 300])
 def test_it_holds_the_true_freshness_of_95_of_100_moments(pages, alone, waves):

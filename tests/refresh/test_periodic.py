@@ -70,6 +70,7 @@ def regular(rng: np.random.Generator, period: float, span: float, jitter: float 
     return np.append(np.sort(times), NEVER)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dated", [False, True])
 def test_poisson_pages_are_hardly_ever_taken_for_regular_and_lose_nothing(dated):
     rng = np.random.default_rng(21)

@@ -46,6 +46,7 @@ def test_v_to_its_last_digits(x):
     assert float(lost_freshness(np.array(x, np.float32))) == pytest.approx(exact, rel=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_at_its_interval_every_page_has_the_index_of_the_multiplier(policy):
     rng = np.random.default_rng(1)

@@ -46,6 +46,7 @@ def test_snapshots_are_linked_and_outlive_the_original(crawled, tmp_path):
     assert first.stat().st_ino == (crawled / "p0000" / first.name).stat().st_ino
 
 
+@pytest.mark.long
 def test_of_a_crawl_at_work_it_is_one_commit_boundary_and_goes_on(web, tmp_path):
     data, copy = tmp_path / "data", tmp_path / "copy"
     polite = ("--only-net", "127.0.0.0/8", "--scope", "any", "--delay", "0.02")
@@ -66,6 +67,7 @@ def test_of_a_crawl_at_work_it_is_one_commit_boundary_and_goes_on(web, tmp_path)
     assert read == {page["url"] for page in rows("pages", copy) if page["state"] == "read"}
 
 
+@pytest.mark.long
 def test_a_daemon_makes_one_at_intervals_and_keeps_the_last_ones(crawled, tmp_path, monkeypatch):
     data, copies = tmp_path / "mine", tmp_path / "copies"
     said("backup", data, "--data", crawled)

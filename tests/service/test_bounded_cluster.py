@@ -56,6 +56,7 @@ def requests(log):
     return sum(log.reads().values()), max(moment for moment, *_ in log.requests())
 
 
+@pytest.mark.long
 def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, web, log_path):
     with running_cluster(tmp_path, 0.15) as cluster:  # 80 reads a second: the rest takes longer than the bound
         for number in (1, 2, 3):
@@ -93,6 +94,7 @@ def test_three_nodes_read_as_much_as_the_bound_says_and_then_the_rest(tmp_path, 
             cluster.stop(number)
 
 
+@pytest.mark.long
 def test_a_bound_holds_where_the_nodes_were_reading_before(tmp_path, web, log_path):
     """Forty orders and more were out: all of them were read, with any bound, and so were counted reads of before."""
     pages = 20
@@ -111,6 +113,7 @@ def test_a_bound_holds_where_the_nodes_were_reading_before(tmp_path, web, log_pa
         assert cluster.get("/audit")["ok"]
 
 
+@pytest.mark.long
 def test_a_crawl_is_complete_when_documents_have_the_parts_that_another_node_reads(tmp_path):
     async def answer(request: http.Request) -> http.Response:
         host, _, port = request.host.partition(":")

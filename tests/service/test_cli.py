@@ -98,6 +98,7 @@ def test_records_of_a_crawl_are_cheap_to_make():
 # The contract
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 @pytest.mark.parametrize("command", ["--help", "status", "top", "status --json", f"why {SEED}", "export hosts"])
 def test_a_full_disk_behind_standard_output_is_one_line(crawled, command):

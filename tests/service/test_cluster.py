@@ -72,6 +72,7 @@ def test_a_node_that_is_away_is_named_first_and_missed_no_more_when_it_is_back(t
         cluster.stop(1), cluster.stop(2)
 
 
+@pytest.mark.long
 def test_a_partition_that_its_node_does_not_have_is_named_and_not_waited_for(tmp_path):
     """Every command waited ten seconds for it, as for one that moves."""
     with running_cluster(tmp_path) as cluster:
@@ -97,6 +98,7 @@ def join(cluster):
     return "--join", cluster.broker.url
 
 
+@pytest.mark.long
 def test_the_log_says_when_the_broker_goes_away_and_how_long_it_was_away(tmp_path):
     with running_cluster(tmp_path) as cluster:
         cluster.start(1)

@@ -6,6 +6,8 @@ import json
 import threading
 from collections import Counter
 
+import pytest
+
 from tests.plugins.changing_site import ChangingSite
 from tests.service.cluster_rig import running_cluster
 from tests.service.face import xyro
@@ -18,6 +20,7 @@ MOVES, PAUSE = 8, 1.0
 """of a partition, one after the other; seconds between two"""
 
 
+@pytest.mark.long
 def test_all_tables_and_the_status_have_each_partition_once_while_partitions_move(tmp_path):
     """They had a partition that moved not at all, or twice, and said nothing; a node ended by a segmentation fault.
     On a busy machine a move may take longer than an answer waits for it: then that is said, and no table is given."""
@@ -53,6 +56,7 @@ def test_a_partition_that_is_open_on_no_node_is_named_and_no_table_is_given_out_
         assert done.returncode == 3 and "partitions 7 are closed" in done.stderr, done
 
 
+@pytest.mark.long
 def test_each_node_has_its_metrics_while_cash_is_under_way_and_all_of_them_what_was_minted(tmp_path):
     """A node answered with an error while it had sent cash to the other one."""
     with running_cluster(tmp_path, delay=0.0) as cluster, ChangingSite(6, 40, 1).serving() as site:

@@ -57,6 +57,7 @@ def still(cluster, pages):
     cluster.until(lambda: "missing" not in (cluster.get("/status") or {"missing": 1}), "node 2 is back")
 
 
+@pytest.mark.long
 def test_status_names_the_node_first_whichever_node_is_asked(still):
     for _ in range(5):  # a broker gives each request to either node: half of them reached the one that stands still
         done = asked(still, "status")
@@ -67,6 +68,7 @@ def test_status_names_the_node_first_whichever_node_is_asked(still):
     assert [row["kind"] for row in found["limits"]["wrong"]][:1] == ["node"]
 
 
+@pytest.mark.long
 def test_a_host_is_held_where_its_owner_lives(still, pages):
     here, away = authority(pages[1]), authority(pages[2])
     for verb, told in (("pause", "paused"), ("resume", "resumed"), ("block", "blocked"), ("resume", "resumed")):
@@ -78,6 +80,7 @@ def test_a_host_is_held_where_its_owner_lives(still, pages):
     assert codes <= {2, 3}, "nobody knows them: who would, says so, or is away"
 
 
+@pytest.mark.long
 def test_why_answers_where_the_owner_lives(still, pages):
     done = asked(still, "why", pages[1])
     assert done.returncode == 0 and AWAY in done.stdout and "It was read last at" in done.stdout
@@ -87,6 +90,7 @@ def test_why_answers_where_the_owner_lives(still, pages):
     assert done.returncode == 3 and AWAY in done.stderr and not done.stdout
 
 
+@pytest.mark.long
 def test_what_is_submitted_is_accepted_where_its_node_lives_and_else_named(still, pages):
     here, away = (f"{pages[node].rpartition('/')[0]}/submitted-{node}.html" for node in (1, 2))
     done = asked(still, "submit", here, away, "http://10.0.0.1/")
@@ -97,6 +101,7 @@ def test_what_is_submitted_is_accepted_where_its_node_lives_and_else_named(still
     assert json.loads(asked(still, "why", here, "--json").stdout)["state"] != "unknown"
 
 
+@pytest.mark.long
 def test_rows_come_of_those_that_answer_and_sums_fail(still, pages):
     done = asked(still, "hosts", "--json")
     hosts = {row["host"] for row in json.loads(done.stdout)}
@@ -109,6 +114,7 @@ def test_rows_come_of_those_that_answer_and_sums_fail(still, pages):
         assert done.returncode == 3 and AWAY in done.stderr and not done.stdout, words
 
 
+@pytest.mark.long
 def test_contents_of_a_page_come_of_its_node_if_that_lives(still, pages, tmp_path):
     absence = "! A node of the cluster does not answer: node 2: nobody took the request.\n"
     done = asked(still, "page", "versions", pages[1])
@@ -130,6 +136,7 @@ def test_cluster_status_says_which_process_and_directory_a_node_is(cluster):
     assert f"(process {nodes[0]['pid']}, {nodes[0]['directory']})" in text
 
 
+@pytest.mark.long
 def test_a_broker_that_lost_its_directory_is_told_from_one_without_a_crawl(cluster, tmp_path):
     cluster.broker.kill()
     shutil.rmtree(cluster.broker.directory)
@@ -146,6 +153,7 @@ def test_a_broker_that_lost_its_directory_is_told_from_one_without_a_crawl(clust
     cluster.until(lambda: asked(cluster, "status").returncode == 0, "the cluster answers again")
 
 
+@pytest.mark.long
 def test_what_was_killed_is_named_as_well(cluster, pages):
     cluster.kill(2)
     first = asked(cluster, "status").stdout.splitlines()[0]

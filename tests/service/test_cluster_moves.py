@@ -29,6 +29,7 @@ def addresses(*partitions: int) -> list[str]:
     return [next(each for each in some if partition_of(each, PARTITIONS) == q) for q in partitions]
 
 
+@pytest.mark.long
 def test_a_part_whose_partition_moves_is_waited_for(tmp_path):
     """Its order was taken back, and its documents were told that it could not be had: they lost the links in it."""
     document, part = addresses(3, 5)
@@ -63,6 +64,7 @@ def test_a_part_whose_partition_moves_is_waited_for(tmp_path):
         assert "dropped a message" not in cluster.log(1).read_text() + cluster.log(2).read_text()
 
 
+@pytest.mark.long
 def test_the_rules_of_robots_txt_go_along_and_so_does_its_crawl_delay(tmp_path):
     """It was read again by each node that got the partition, and nobody knew the delay of the host until then."""
     (host,) = addresses(5)
@@ -122,6 +124,7 @@ def test_a_crawl_delay_that_no_backup_knows_is_kept_after_a_restore(tmp_path):
     assert min(b - a for a, b in pairwise(requests)) >= 19.99
 
 
+@pytest.mark.long
 def test_a_partition_stays_where_it_is_until_the_other_disk_has_room_for_it(tmp_path):
     """A disk that is filled by a partition which comes ends the node with all that it has."""
     with small_disk(tmp_path / "disk", "12m") as disk, running_cluster(tmp_path) as cluster:

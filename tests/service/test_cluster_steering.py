@@ -37,6 +37,7 @@ def test_the_cluster_is_named_before_or_behind_a_command_and_help_needs_none():
     assert done.returncode == 2 and "--join URL" in done.stderr
 
 
+@pytest.mark.long
 def test_seeds_of_all_nodes_widen_the_scope_of_the_node_that_is_asked(tmp_path):
     """Each host is a place of its own: what was submitted to another node's host was called out of scope."""
     with running(pages=96, hosts=6, seed=5, rate_median=0.0) as web, running_cluster(tmp_path, delay=0.05) as cluster:
@@ -52,6 +53,7 @@ def test_seeds_of_all_nodes_widen_the_scope_of_the_node_that_is_asked(tmp_path):
         assert {states[seed] for seed in seeds} == {"read"}
 
 
+@pytest.mark.long
 def test_a_domain_is_in_scope_on_all_nodes(tmp_path):
     """Its hosts belong to partitions of both; those of the node without the seed's own were out of scope for ever."""
     with running_cluster(tmp_path, delay=0.05) as cluster:

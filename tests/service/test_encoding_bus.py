@@ -46,6 +46,7 @@ async def crawl(path, web, bus, partitions):
         data.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 4])
 async def test_a_crawl_over_bytes_finds_what_one_over_objects_does(tmp_path, web, partitions):
     by_objects = await crawl(tmp_path / "objects", web, LocalBus(), partitions)

@@ -452,6 +452,7 @@ def test_the_token_is_its_owner_s_and_new_each_time(web, tmp_path):
     assert len(tokens) == 2 and min(map(len, tokens)) >= 32
 
 
+@pytest.mark.long
 def test_looks_at_a_busy_process_hold_and_it_goes_on(web, tmp_path):
     data = tmp_path / "data"
     with started("crawl", web.entry, *LOOPBACK[:2], "--scope", "any", "--delay", "0.02", data=data) as crawl:

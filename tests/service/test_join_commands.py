@@ -28,6 +28,7 @@ def crawled(folder):
         yield cluster, web.entry
 
 
+@pytest.mark.long
 def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_path):
     with crawled(tmp_path) as (cluster, entry):
         join = ("--join", cluster.broker.url)
@@ -90,6 +91,7 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
         assert xyro("status", "--check", *join).returncode == 2
 
 
+@pytest.mark.long
 def test_three_nodes_rank_their_pages_as_one_process_does(tmp_path):
     with running(pages=180, hosts=12, seed=5, rate_median=0.0) as web, running_cluster(tmp_path, 0.0) as cluster:
         for number in (1, 2, 3):

@@ -91,6 +91,7 @@ async def test_who_leaves_the_loop_ends_the_crawl_in_order_and_another_goes_on(s
     assert {line["url"] for line in xyro.open(tmp_path / "d").changes(where="change = 'new'")} == first | set(rest)
 
 
+@pytest.mark.long
 def test_changes_go_on_behind_a_cursor_each_once_and_in_order(tmp_path):
     """Taken a few at a time, each time by another opened crawl: while a process works there, killed in between, then
     from the directory alone."""

@@ -46,6 +46,7 @@ def reads(data):
 # In order
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_stops_in_order_with_the_closing_report(web, tmp_path, number):
     data = tmp_path / "data"
@@ -281,6 +282,7 @@ def test_a_daemon_takes_the_hangup_that_nohup_ignores(again):
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("reads", "settled"), [(2_000, True), (100, False)], ids=["all read", "pages left"])
 def test_importance_settles_at_a_bound_of_reads_once_all_is_read(web, tmp_path, reads, settled):
     data = tmp_path / "data"

@@ -132,6 +132,7 @@ async def flood():
     await runner.cleanup()
 
 
+@pytest.mark.long
 async def test_a_crawl_reads_no_more_than_it_can_parse(tmp_path, flood, monkeypatch):
     concurrency, full = 16, 6 << 20
     monkeypatch.setattr("xyro.service.node.node.FULL", full)

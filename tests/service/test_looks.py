@@ -81,6 +81,7 @@ def test_a_look_leaves_no_trace_and_others_may_look_too(crawled):
     assert shadows(data) == [], "a shadow was left"
 
 
+@pytest.mark.long
 def test_a_read_only_mount_is_looked_at(crawled, tmp_path):
     data, entry = crawled
     script = f"""
@@ -92,6 +93,7 @@ def test_a_read_only_mount_is_looked_at(crawled, tmp_path):
     assert json.loads(out.splitlines()[0])["ok"]
 
 
+@pytest.mark.long
 def test_a_full_disk_is_looked_at(crawled, tmp_path):
     """Not a byte is free there, nor where temporary files go."""
     data, entry = crawled

@@ -46,6 +46,7 @@ def edges_of(truth):
     return {(urls[i], urls[j]) for i in range(len(urls)) for j in targets[indptr[i] : indptr[i + 1]]}
 
 
+@pytest.mark.long
 def test_every_url_of_the_web_is_known_and_nothing_else(crawled):
     pages, closing = crawled.pages, crawled.closing
     assert {page["url"] for page in pages} == {str(url) for url in crawled.truth["urls"]}

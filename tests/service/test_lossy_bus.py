@@ -61,6 +61,7 @@ class LossyBus(EncodingBus):
             super().post(topic, message)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.03, 0.1])
 async def test_pages_links_and_cash_are_those_of_a_bus_that_loses_nothing(tmp_path, web, share, monkeypatch):
     monkeypatch.setattr(outbox, "SOONEST", 0.3)

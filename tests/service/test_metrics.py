@@ -221,6 +221,7 @@ class Asked:
         return json.loads(text)["data"]["result"] if status == 200 else []
 
 
+@pytest.mark.long
 @NEEDS_PROMETHEUS
 def test_a_prometheus_answers_the_board_s_queries_and_fires_no_alert(watched, tmp_path):
     """By the file of docker-compose.yml, at this crawl instead of the nodes: its own address, and that with a token."""
@@ -245,6 +246,7 @@ def test_a_prometheus_answers_the_board_s_queries_and_fires_no_alert(watched, tm
         until(lambda: {row["metric"]["job"] for row in ask("up == 1")} == {"xyro", "token"})
 
 
+@pytest.mark.long
 @NEEDS_PROMETHEUS
 def test_one_unit_lost_fires_the_alert_and_a_right_crawl_does_not(watched, tmp_path):
     """The rules as they are, but for how long each waits; beside the crawl an address that has its metrics without one

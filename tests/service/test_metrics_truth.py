@@ -119,6 +119,7 @@ class Turning:
         return bool(before) and self.version(path, max(before)) == self.version(path, moment)
 
 
+@pytest.mark.long
 def test_measured_freshness_is_that_of_the_server(tmp_path):
     """Half of all reads are audits. The truth is the server's: the share of importance whose last answer was the one
     that it would have given, as a mean over the time for which the audits stand."""
@@ -155,6 +156,7 @@ class Slow(Neighbours):
         return await super()._get(request)
 
 
+@pytest.mark.long
 async def test_promises_are_those_that_the_site_and_the_subscriber_saw(tmp_path):
     """Publications: in time where the server's answer came before the deadline. Notices: as each says of itself."""
     neighbours = Slow()

@@ -111,6 +111,7 @@ def test_a_directory_of_format_1_is_the_same_crawl_afterwards(name: str, tmp_pat
     assert (again.exit_code, again.stdout) == (0, f"{directory}: nothing to do, it is of format 2\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", range(1, 12))
 def test_killed_anywhere_it_goes_on(step: int, tmp_path: Path) -> None:
     """Killed after each of its steps: until the exchange the old directory is whole, after it the new one."""

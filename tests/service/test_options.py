@@ -55,6 +55,7 @@ def test_standard_input_may_have_the_seeds_and_quiet_is_quiet(web, tmp_path):
     assert done.returncode == 0 and done.stderr == "" and "(max-pages)" in done.stdout
 
 
+@pytest.mark.long
 def test_closing_lines_are_folded_on_a_terminal(tmp_path):
     """Standard error is a terminal of 80 columns; the sentences are longer."""
     ours, theirs = pty.openpty()

@@ -154,6 +154,7 @@ def installed(tmp_path):
     return {"PYTHONPATH": f"{place}:{ROOT}"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("readers", ["0", "2"])
 def test_what_pages_about_the_topic_link_to_is_read_first(installed, tmp_path, readers):
     share = {}
@@ -172,6 +173,7 @@ def test_what_pages_about_the_topic_link_to_is_read_first(installed, tmp_path, r
     assert abs(share[""] - 0.5) < 0.1 and share["topic"] > 0.75, share
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("readers", ["0", "1"])
 def test_values_out_of_range_are_said_once_and_counted(installed, tmp_path, readers):
     with two_topics() as (entry, _):
@@ -186,6 +188,7 @@ def test_values_out_of_range_are_said_once_and_counted(installed, tmp_path, read
         assert "value 7 by plug-in boasts is not within 0 to 1: 1 is taken" in " ".join(because.split())
 
 
+@pytest.mark.long
 def test_values_out_of_range_and_failures_are_counted_by_a_metric(installed, tmp_path):
     for name in ("boasts", "raises"):
         settings = {"XYRO_OPIC__VALUES": name, "XYRO_METRICS__LISTEN": f"127.0.0.1:{(port := free_port())}"}
@@ -203,6 +206,7 @@ def faults_told(port):
     return float(found[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("readers", ["0", "1"])
 @pytest.mark.parametrize(
     ("name", "words"),
@@ -231,6 +235,7 @@ def test_a_plug_in_that_fails_costs_the_value_of_that_page(installed, tmp_path, 
         assert f"At its last read: no value by plug-in {name}: " in said and words in " ".join(said.split())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("readers", ["0", "1"])
 def test_a_crawl_ends_in_time_and_on_sigterm_beside_a_plug_in_that_hangs(installed, tmp_path, readers):
     settings = {"XYRO_OPIC__VALUES": "counts", **installed}
@@ -294,6 +299,7 @@ def markdown():
             thread.join()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("readers", ["0", "1"])
 def test_a_parser_gives_links_and_text_of_a_media_type(installed, tmp_path, readers):
     data, texts = tmp_path / "data", tmp_path / "texts.jsonl"
@@ -316,6 +322,7 @@ def test_a_parser_gives_links_and_text_of_a_media_type(installed, tmp_path, read
         assert (said["kind"], said["http_status"]) == ("OTHER", 200)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("readers", ["0", "1"])
 def test_a_parser_that_fails_costs_links_and_text_of_that_page(installed, tmp_path, readers):
     (settings := tmp_path / "s.toml").write_text(
@@ -383,6 +390,7 @@ def test_a_plug_in_that_cannot_be_imported_is_named_before_a_directory_is_made(i
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.long
 def test_a_sink_of_a_package_gets_each_change_once_and_one_that_fails_holds_nobody_up(installed, tmp_path):
     settings, table = tmp_path / "sinks.toml", '[[sinks]]\nname = "{0}"\nplugin = "{0}"\nwait = 0.1\nbatch = 50\n'
     settings.write_text("".join(map(table.format, ("count", "gone", "lists"))))

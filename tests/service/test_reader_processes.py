@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, rows
 from xyro.lab.child import running
 
@@ -32,6 +34,7 @@ def waited(found, seconds: float = 20.0):
     return answer
 
 
+@pytest.mark.long
 def test_pages_links_and_requests_are_those_of_one_process(tmp_path):
     exports, requests = [], []
     for readers in ("0", "2"):
@@ -51,6 +54,7 @@ def strip(url: str, port: int) -> str:
     return url.replace(f":{port}/", "/")
 
 
+@pytest.mark.long
 def test_readers_that_are_killed_cost_a_read_each_and_end_with_their_node(tmp_path):
     with running(pages=400, hosts=8, seed=6, rate_median=0.0) as web:
         options = [*LOOPBACK, "--data", str(tmp_path / "data"), "--readers", "2", "--delay", "0.02"]
@@ -70,6 +74,7 @@ def test_readers_that_are_killed_cost_a_read_each_and_end_with_their_node(tmp_pa
     assert sum(row["state"] == "read" for row in pages) > 350
 
 
+@pytest.mark.long
 def test_a_killed_node_leaves_no_reader(tmp_path):
     with running(pages=400, hosts=8, seed=7, rate_median=0.0) as web:
         command = [*XYRO, "crawl", web.entry, *LOOPBACK, "--data", str(tmp_path / "data"), "--readers", "2"]

@@ -73,6 +73,7 @@ def check(data: Path, before: dict[str, dict[str, object]]) -> str:
     return "repaired" if told["repaired"] else "sound"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_one_damage(copy, crawled, seed):
     done = damage(copy, seed)
@@ -91,6 +92,7 @@ def test_hundreds_of_damages(crawled, tmp_path):
     assert sum(outcome not in ("repaired", "sound") for outcome in outcomes) <= 3, outcomes
 
 
+@pytest.mark.long
 def test_what_was_repaired_goes_on(copy, crawled):
     log = max((copy / "p0001" / "store").glob("*.log"))
     log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])

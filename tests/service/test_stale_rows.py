@@ -94,6 +94,7 @@ def test_every_command_and_value_of_a_stopped_crawl_has_it(crawled):
         assert all("stale" in row for row in rows)
 
 
+@pytest.mark.long
 def test_every_command_has_it_while_the_crawl_runs(crawled):
     data, url, _ = crawled
     with started("serve", url + "/", *LOOPBACK, data=data):

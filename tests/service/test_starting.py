@@ -3,6 +3,8 @@
 import subprocess
 import threading
 
+import pytest
+
 from tests.service.face import ENVIRONMENT, LOOPBACK, ROOT, XYRO, process, started, until, xyro
 from xyro.metadata.directories import announced, is_announced, is_locked
 from xyro.metadata.store import Store
@@ -11,6 +13,7 @@ from xyro.service.cli import running_crawl
 URL = "http://127.0.0.1:9999/"
 
 
+@pytest.mark.long
 def test_a_daemon_that_starts_is_waited_for(tmp_path):
     data = tmp_path / "data"
     assert process("crawl", URL, *LOOPBACK, "--data", data, "--max-seconds", "1").returncode == 4
@@ -33,6 +36,7 @@ def test_a_daemon_that_starts_is_waited_for(tmp_path):
         serving.wait(30)
 
 
+@pytest.mark.long
 def test_one_that_has_no_directory_yet_is_waited_for(tmp_path):
     data = tmp_path / "new" / "data"
     words = [*XYRO, "serve", "--data", str(data), "--only-net", "127.0.0.0/8"]
@@ -73,6 +77,7 @@ def test_one_that_never_gets_there_is_not_waited_for_without_end(tmp_path):
         store.close()
 
 
+@pytest.mark.long
 def test_a_follower_says_once_that_a_crawl_starts(tmp_path):
     """However often it looks, and the crawl comes and goes."""
     data = tmp_path / "data"
@@ -108,6 +113,7 @@ def test_with_wait_one_that_is_yet_to_be_started_is_found(tmp_path):
     assert running_crawl._awaited(data, 30.0, find) == "here"
 
 
+@pytest.mark.long
 def test_stop_says_what_it_needs_where_the_environment_names_a_cluster(tmp_path):
     data, cluster = tmp_path / "data", {"XYRO_CLUSTER__JOIN": "nats://127.0.0.1:1"}
     done = xyro("stop", "--data", data, **cluster)

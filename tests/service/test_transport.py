@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+import pytest
+
 from tests.service.broker import running_broker
 from xyro.service.cluster.broker_link import BrokerLink
 from xyro.service.cluster.transport import ClusterBus
@@ -63,6 +65,7 @@ async def test_urls_for_a_partition_that_leaves_reach_it_where_it_is_opened_next
         assert one.counts.undecodable == two.counts.undecodable == 0
 
 
+@pytest.mark.long
 async def test_a_partition_hears_at_once_of_what_is_not_cash(tmp_path):
     """It looks for that only now and then while it keeps cash for the next commit group of reports."""
     async with two_nodes(tmp_path) as (one, two):

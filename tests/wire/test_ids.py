@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import layers
 from xyro.wire.ids import LocalPage, PageId, first_id, join, local_page, owner_of, split
 
@@ -46,6 +48,7 @@ split(LocalPage(7))  # refused
 """
 
 
+@pytest.mark.long
 def test_the_type_checker_keeps_them_apart(tmp_path: Path) -> None:
     mixed = tmp_path / "mixed.py"
     mixed.write_text(MIXED)
@@ -83,7 +86,7 @@ def bare_pages(sources: layers.Sources) -> list[str]:
     """Parameters, attributes and variables of pages whose annotation is a bare int (`pages: int` is a count)."""
     found = []
     for path, text in sorted(sources.items()):
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(layers.parsed(text)):
             if isinstance(node, ast.arg):
                 name, hint = node.arg, node.annotation
             elif isinstance(node, ast.AnnAssign):

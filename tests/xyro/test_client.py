@@ -127,6 +127,7 @@ def limits_of(kind: str) -> ClientLimits:
     return replace(QUICK, first_byte=30.0, headers=30.0, total=total, slow_window=30.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 async def test_hostile_server(name: str) -> None:
     script, kind = CASES[name]
@@ -136,6 +137,7 @@ async def test_hostile_server(name: str) -> None:
     assert answer.started <= answer.ended
 
 
+@pytest.mark.long
 def test_on_the_loop_of_a_crawl() -> None:
     """uvloop's transports are not asyncio's: all at once."""
 

@@ -129,6 +129,7 @@ async def test_a_clock_that_was_set_back_shuts_nobody_out(tmp_path: Path) -> Non
     assert (await machine.start())[1] == {"a": 20.0}
 
 
+@pytest.mark.long
 async def test_the_file_is_bounded_and_loses_no_delay_that_runs(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     politeness, _ = await machine.start()

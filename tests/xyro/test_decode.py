@@ -173,6 +173,7 @@ def test_what_is_kept_of_a_broken_stream_does_not_hang_on_packets(codings: tuple
         assert len(out) >= (fault if fault > 0 else len(NOISE)) - 2 * BLOCK
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codings", [("br",), ("zstd",), ("zstd", "gzip"), ("br", "zstd")])
 @pytest.mark.parametrize("fault", [3_000, 10_000, -2])
 def test_a_fault_of_the_newer_codings_does_not_hang_on_packets(codings: tuple[str, ...], fault: int) -> None:
@@ -214,6 +215,7 @@ def test_the_cap_on_ratio_counts_beyond_what_is_free() -> None:
         assert decode((coding,), body, 0, Caps(ratio=10, free=100_000))[1] == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codings", [("gzip",), ("gzip", "gzip"), ("br",), ("zstd",), ("br", "gzip"), ("zstd", "br")])
 def test_a_bomb_takes_little_memory(codings: tuple[str, ...]) -> None:
     bomb = b"\0" * 200_000_000

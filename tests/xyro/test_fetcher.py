@@ -398,6 +398,7 @@ async def test_a_few_large_sitemaps_at_a_time() -> None:
         assert (await fetcher.fetch(order(f"{server.url}/after.xml"))).error == ""
 
 
+@pytest.mark.long
 async def test_long_pages_that_come_to_a_halt_keep_no_other_from_being_read() -> None:
     """A few at a time are read to their end: those whose servers say no more give their places up. A place is for pages
     of very many links only."""

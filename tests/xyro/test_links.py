@@ -649,6 +649,7 @@ def test_bombs_are_linear_and_small(name: str, whole: bool) -> None:
     assert seconds(BOMBS[name]) < 8.0  # CPU time: linear needs 0.2 s at most, the square of these sizes minutes
 
 
+@pytest.mark.long
 def test_memory_of_a_bomb() -> None:
     body = b"".join(b"<a href=%d>" % number for number in range(130_000))
     tracemalloc.start()

@@ -76,6 +76,7 @@ ROWS = st.lists(st.tuples(LINES, LINES), min_size=2, max_size=3).map(
 PAGES = lines(BLOCKS | BLOCKS | ROWS | st.builds(element, st.just("blockquote"), ROWS))
 
 
+@pytest.mark.long
 @given(PAGES)
 def test_what_a_page_shows_is_what_its_markdown_shows(page):
     resolved = shown(page)
