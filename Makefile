@@ -1,5 +1,5 @@
 # make crawl SEED=URL CONTACT=you@example.org    crawl a site; without SEED: a small computed web on this machine
-# make test | test-long                          the tests, on all cores | the long simulations and crash runs
+# make test | test-long                          the tests, six minutes on two cores | those of some seconds each: clusters, crashes
 # make simulate                                  500 whole crawls on a seeded machine, with crashes, lying peers and lost power
 # make fuzz SECONDS=600                          fuzzers: links, URLs, robots, bodies, headers, XML, messages, the HTTP interface
 # make lint | check                              style, format and strict types | lint and test

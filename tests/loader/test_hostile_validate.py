@@ -168,6 +168,7 @@ def test_attacks_end_by_name(ends: dict[str, tuple[str, list[str], float]], name
     assert seconds < 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "verdict"),
     [

@@ -127,6 +127,7 @@ def test_contents_of_a_page_come_of_its_node_if_that_lives(still, pages, tmp_pat
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.long
 def test_cluster_status_says_which_process_and_directory_a_node_is(cluster):
     nodes = json.loads(asked(cluster, "cluster", "status", "--json").stdout)["nodes"]
     for node in nodes:
