@@ -598,7 +598,7 @@ class Node:
         self.unsynced -= weighed
         if len(self.partition_loops) > 1 and self._idle():
             for loop in self.partition_loops:
-                loop.let_go()
+                loop.hasten()
         self.queue.share(self.gamma())
         if throttled:
             self.pool.wake()

@@ -213,13 +213,15 @@ class PartitionLoop:
 
     @property
     def _awakes(self) -> bool:
-        """Tell whether what came in brings pages to a partition that has nothing to read: they may matter more than
-        all that is read meanwhile."""
+        """Tell whether what came in brings pages that may be read to a partition that has nothing to read: they may
+        matter more than all that is read meanwhile."""
         frontier, transfers = self.frontier, self._work.transfers
         if frontier.scheduler.leases or not transfers:
             return False
-        urls = [item.url for transfer in transfers for item in transfer.items]
-        return any(page < 0 for page in frontier.partition.url_index.find(urls))
+        items = [item for transfer in transfers for item in transfer.items]
+        found = frontier.partition.url_index.find([item.url for item in items])
+        may_be_read = frontier.pages.may_be_read
+        return any(page < 0 and may_be_read(item.url, item.depth) for item, page in zip(items, found, strict=True))
 
     def _rest(self) -> float:
         """Seconds until this partition looks what has become due, if no message comes in."""
@@ -257,6 +259,7 @@ class PartitionLoop:
     def hasten(self) -> None:
         """Keep the group open for no longer than that of a lone partition: the fetchers have nothing left to read."""
         self._close_at(self.clock.monotonic() + self.store.commit_seconds)
+        self._news.set()
 
     def _close_at(self, moment: float) -> None:
         """Close the group that is open, if one is, at this moment if not sooner."""

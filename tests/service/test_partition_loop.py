@@ -483,6 +483,24 @@ async def test_cash_of_another_partition_waits_while_the_node_reads(tmp_path):
         assert rig.loop.turns == turns + 1
 
 
+async def test_pages_that_may_not_be_read_wait_as_cash_does(tmp_path):
+    """A partition of hosts out of scope has nothing to read for ever: news of each page of theirs would be a group."""
+    rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=0.01), partitions=4)
+    page = next(url(host, 1) for host in range(200) if partition_of(host_of(url(host, 1)), 4) == 0)
+    archive = page + ".zip"
+    assert not rig.frontier.pages.may_be_read(archive, 1)
+    rig.starving = False
+    async with rig.running():
+        await asyncio.sleep(0.05)  # its first turn
+        turns = rig.loop.turns
+        rig.post(CashTransfer(1, 0, 1, (Passing(archive, 5, 1),)))
+        await asyncio.sleep(0.5)
+        assert rig.loop.turns == turns, "a window of 0.04 s has passed long since"
+        rig.post(CashTransfer(1, 0, 2, (Passing(page, 5, 1),)))
+        async with asyncio.timeout(0.4):
+            assert [order.url for order in await rig.orders()] == [page]
+
+
 async def test_a_group_waits_for_the_reports_of_its_own_that_are_being_read(tmp_path):
     rig = Rig(tmp_path / "data", StoreSettings(commit_seconds=20.0), partitions=2)
     host = next(host for host in range(200) if partition_of(host_of(url(host, 1)), 2) == 0)
