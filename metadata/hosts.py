@@ -380,7 +380,7 @@ class Standing:
     def _charge(self, slots: Slots) -> None:
         """Patterns are of poor standing from now on: what their pages were read before counts, too."""
         self.any_poor |= len(slots) > 0
-        self.pay(sum(int(self.folders[slot]) // (QUERY_ORDERS if slot >= QUERIES else 1) for slot in slots))
+        self.pay(int(self._reads(slots).sum()))
 
     def prove(self, page: LocalPage) -> None:
         """The folder of a page makes pages of its own for any name: it is of poor standing."""
@@ -403,9 +403,13 @@ class Standing:
     def copied(self, slots: Slots) -> Mask:
         """Tell which patterns have hardly a page with a text of its own."""
         copies = self._copies[slots].astype(np.int64)
-        orders = self.folders[slots] // np.where(slots >= QUERIES, QUERY_ORDERS, 1) - copies  # each counted twice
-        copied: Mask = (copies > COPIES) & (copies > MOSTLY * orders)
+        copied: Mask = (copies > COPIES) & (copies > MOSTLY * self._reads(slots))
         return copied
+
+    def _reads(self, slots: Slots) -> NDArray[np.int64]:
+        """Count the orders of patterns: in their counters one of a copy stands twice."""
+        orders: NDArray[np.int64] = self.folders[slots] // np.where(slots >= QUERIES, QUERY_ORDERS, 1)
+        return np.maximum(orders - self._copies[slots].astype(np.int64), 0)
 
     def poor_slots(self, slots: Slots) -> Mask:
         """Tell which patterns are of poor standing: those with a query that breed, folders that were proved to, or

@@ -164,3 +164,18 @@ def test_scores_fall_with_the_orders(name):
     assert after.score < before.score and after.linked == before.linked
     patience = ((1 + after.folder_orders / 8) * (1 + after.host_orders)) ** 0.5
     assert after.score == pytest.approx((after.weight * after.linked + after.floor) / patience, rel=1e-3)
+
+
+def test_a_folder_of_copies_is_charged_for_each_read_once():
+    crawl = begun()
+    table, before = standing(crawl), standing(crawl).poor_reads
+    folder = crawl.page(SITE[0])[1]
+    slot = crawl.frontier.columns[FOLDER][[folder]]
+    already = table.of_folder(folder)
+    reads = 0
+    while not table.poor_slots(slot).any():
+        table.count(folder)  # as an order of one more of its pages
+        table.note_copy(folder)
+        reads += 1
+    assert reads == module.COPIES + 1
+    assert table.poor_reads == before - reads - already

@@ -76,10 +76,11 @@ def joined(folder: Path, entry: str, log: Path, pages: int, nodes: int) -> dict[
         time.sleep(2.0)
         pids = [*(child.pid for child in cluster.children.values()), cluster.broker.child.pid]
         seen, before, bus, began = ServerLog(log), cpu(pids), _bus(cluster), time.monotonic()
+        brokers = cpu(pids[-1:])
         cluster.submit(entry)
         asked_for(seen, pages)
         spent, seconds, after = cpu(pids) - before, time.monotonic() - began, _bus(cluster)
-        of_broker = cpu(pids[-1:])
+        of_broker = cpu(pids[-1:]) - brokers
         return {
             "cpu": spent,
             "seconds": seconds,
