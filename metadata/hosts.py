@@ -408,7 +408,7 @@ class Standing:
 
     def _reads(self, slots: Slots) -> NDArray[np.int64]:
         """Count the orders of patterns: in their counters one of a copy stands twice."""
-        orders: NDArray[np.int64] = self.folders[slots] // np.where(slots >= QUERIES, QUERY_ORDERS, 1)
+        orders: NDArray[np.int64] = self.folders[slots].astype(np.int64) // np.where(slots >= QUERIES, QUERY_ORDERS, 1)
         return np.maximum(orders - self._copies[slots].astype(np.int64), 0)
 
     def poor_slots(self, slots: Slots) -> Mask:
