@@ -41,6 +41,7 @@ from xyro.metadata.recovery import recover
 from xyro.metadata.store import MemoryStore
 from xyro.refresh.meter import found as audited
 from xyro.refresh.meter import shifted
+from xyro.refresh.plan_part import PlanPart
 from xyro.service.views.forecast import PlanQuestion, forecast
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import FetchOrder, Kind, Links, PageReport, Priority, Submit
@@ -159,8 +160,9 @@ class MadeUpCrawl:
 
     def plan(self) -> None:
         """Note what `xyro plan` foretells of the bandwidth that is set."""
-        pages, kappa = self.frontier.scheduler.bandwidth.population, self.frontier.freshness.calibration.by_rates
-        row = forecast(pages, self.settings.refresh, PlanQuestion(bandwidth=self.bandwidth), kappa)[0]
+        fresh = self.frontier.freshness
+        part = PlanPart(self.frontier.scheduler.bandwidth.population, fresh.calibration, fresh.expected.believed)
+        row = forecast(part, self.settings.refresh, PlanQuestion(bandwidth=self.bandwidth))[0]
         self.plans.append((row["freshness"], row["used_per_day"]))
 
     def rates(self) -> Reals:
