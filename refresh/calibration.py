@@ -33,7 +33,7 @@ less. On change histories replayed in the frontier at 1 and 5 % a day it held th
 moments on three of them, of 83 (1 %) and 96 (5 %) on datasette, whose pace changes over years; of all moments in
 computed webs, where waves are taken for more than the none there are.
 
-`xyro plan` is put right by the kappa of all pages together: by octave it is further off (lab/crawls/NEWS.md).
+`xyro plan` is put right by the kappa of all pages together: by octave it was no nearer (lab/crawls/NEWS.md).
 """
 
 from __future__ import annotations
