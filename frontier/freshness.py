@@ -19,7 +19,6 @@ they change.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -218,12 +217,11 @@ class Freshness:
             self.audits.settled(page, changed, likely, report.ended)
         if expectation is None or changed is None or not old.last_read:
             return
-        days, rate = max(report.ended - old.last_read, 0.0) / DAY, old.pace
+        days = max(report.ended - old.last_read, 0.0) / DAY
         believed = expectation.belief.stale_days(days)
-        rated = days - -math.expm1(-rate * days) / rate
         seen = _stale(report, old, days, believed / max(1.0 - fresh, 1e-9)) if changed else 0.0
         r = expectation.importance
-        self.calibration.read(r * days, r * believed, r * rated, r * seen, r, expectation.pace)
+        self.calibration.read(r * days, r * believed, r * seen, r, expectation.pace)
 
     def moved(self, old: RefreshRow | None, new: RefreshRow | None) -> None:
         """A page's row is another now; None: it has none."""

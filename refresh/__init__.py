@@ -21,7 +21,8 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     population.py  all pages as one sketch: the multiplier that spends the bandwidth, what freshness to expect
     other_sums.py  the sums of the partitions beside one, with which it plans as if it knew all pages
     plan_part.py   the same of some partitions, to be sent
-    expected.py  how fresh all pages are now, by the model     meter.py  the same by reads at random, with its interval
+    expected.py  how fresh all pages are by the model, now and in a plan
+    meter.py     how fresh they are by reads at random, with its interval
     calibration.py how often changes came beside how often the model expected them
     delays.py    from change to detection, from birth to discovery
     publications.py  what sites say of their pages: orders with deadlines, who is late     lags.py  how late

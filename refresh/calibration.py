@@ -33,7 +33,7 @@ less. On change histories replayed in the frontier at 1 and 5 % a day it held th
 moments on three of them, of 83 (1 %) and 96 (5 %) on datasette, whose pace changes over years; of all moments in
 computed webs, where waves are taken for more than the none there are.
 
-`xyro plan` reckons with rates that are known exactly, not with beliefs, and is off by another share: `by_rates`.
+`xyro plan` is put right by the kappa of all pages together: by octave it was no nearer (lab/crawls/NEWS.md).
 """
 
 from __future__ import annotations
@@ -120,12 +120,10 @@ class ReadSums(Struct):
 
 
 class Calibration(Struct):
-    """The sums over the reads of one partition, or of several (`merge`). 11 numbers, 4 an octave; 4 us a read."""
+    """The sums over the reads of one partition, or of several (`merge`). 10 numbers, 4 an octave; 4 us a read."""
 
     whole: ReadSums = field(default_factory=ReadSums)
     octaves: dict[int, ReadSums] = field(default_factory=dict)
-    rated: float = 0.0
-    """P where each page's rate is taken for known"""
     grains: float = 0.0
     """sum of importance x its part of Q"""
     excess: float = 0.0
@@ -139,18 +137,17 @@ class Calibration(Struct):
     memory: float = MEMORY
     """changes of typical weight that count"""
 
-    def read(self, stake: float, believed: float, rated: float, seen: float, importance: float, rate: float) -> None:
-        """Take a read in, before its page's belief learns from it. The first four in importance x days.
+    def read(self, stake: float, believed: float, seen: float, importance: float, rate: float) -> None:
+        """Take a read in, before its page's belief learns from it. The first three in importance x days.
 
-        stake: since the read before; the others are those of it that the copy was stale, by belief, by the believed
-        rate as if it were known, and by what the read found. rate: by which it was dated, changes a day.
+        stake: since the read before; the others are those of it that the copy was stale, by belief and by what the read
+        found. rate: by which it was dated, changes a day.
         """
         if not (stake > 0.0 and believed > 0.0):
             return
         count = self.whole.expected(stake, believed)
         self._compare(seen, self.kappa * believed, math.exp(-count / (WAVES * self.memory)))
         fade = self.whole.add(stake, believed, seen, self.memory)
-        self.rated = fade * self.rated + rated
         self.grains = fade * self.grains + importance * seen
         self.octaves.setdefault(octave(rate), ReadSums()).add(stake, believed, seen, self.memory)
 
@@ -170,7 +167,6 @@ class Calibration(Struct):
         self.whole.merge(other.whole)
         for number, sums in other.octaves.items():
             self.octaves.setdefault(number, ReadSums()).merge(sums)
-        self.rated += other.rated
         self.grains += other.grains
         self.waves += other.waves
         self.squares += other.squares
@@ -180,11 +176,6 @@ class Calibration(Struct):
     def kappa(self) -> float:
         """Changes seen over changes believed, of all pages; 1 before any read."""
         return self.whole.over(self.whole.believed)
-
-    @property
-    def by_rates(self) -> float:
-        """Changes seen over those that known rates would have had."""
-        return self.whole.over(self.rated)
 
     def kappa_of(self, number: int) -> float:
         """Return the same of one octave."""
@@ -231,6 +222,7 @@ class Calibration(Struct):
         """Take over what `dump` gave; None: a directory from before there was any."""
         if not state:
             return cls()
+        state = {name: value for name, value in state.items() if name != "rated"}  # older versions kept it
         if "whole" in state:
             octaves = {number: ReadSums(*sums) for number, *sums in state["octaves"]}
             return cls(**{**state, "whole": ReadSums(*state["whole"]), "octaves": octaves})

@@ -25,6 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from xyro.refresh.expected import RateMixture
 from xyro.refresh.policy import Reals, Rules, freshness, spent, water_level
 
 STEPS = 8
@@ -207,8 +208,8 @@ class Population:
         importance = bins.importance * (scale or self.scale())
         return spent(rules.intervals(importance, bins.rate, multiplier), bins.pages) if bins.pages.size else 0.0
 
-    def outlook(self, reads_per_day: float, rules: Rules) -> Outlook:
-        """Predict the result of a number of reads a day."""
+    def outlook(self, reads_per_day: float, rules: Rules, believed: RateMixture | None = None) -> Outlook:
+        """Predict the result of a number of reads a day. believed: of these pages; None: their rates are known."""
         bins = self.bins
         if not bins.pages.size:
             return Outlook(reads_per_day, math.inf, 1.0, 0.0, 0.0)
@@ -217,7 +218,9 @@ class Population:
         intervals = rules.intervals(importance, bins.rate, mu)
         importance_sums = bins.pages * importance
         never = np.isinf(intervals)
-        fresh = np.where(never, 0.0, freshness(bins.rate, np.where(never, 1.0, intervals)))
+        finite = np.where(never, 1.0, intervals)
+        lasting = freshness(bins.rate, finite) if believed is None else believed.fresh(bins.rate, finite)
+        fresh = np.where(never, 0.0, lasting)
         missed = 0.5 * bins.rate * intervals
         return Outlook(
             reads_per_day=spent(intervals, bins.pages),
@@ -227,7 +230,7 @@ class Population:
             never=float(bins.pages[never].sum() / self.pages),
         )
 
-    def needed(self, target: float, rules: Rules) -> float:
+    def needed(self, target: float, rules: Rules, believed: RateMixture | None = None) -> float:
         """Reads a day that give this freshness (0 < target < 1); infinite where no bandwidth does, by the rules.
 
         Freshness rises with the bandwidth: found by halving on a logarithmic scale.
@@ -237,11 +240,11 @@ class Population:
         if not self.bins.pages.size:
             return 0.0
         low, high = math.log(self.pages * 1e-6), math.log(self.pages * 1e6)
-        if self.outlook(math.exp(high), rules).freshness < target:
+        if self.outlook(math.exp(high), rules, believed).freshness < target:
             return math.inf
         while high - low > 1e-6:
             middle = 0.5 * (low + high)
-            reached = self.outlook(math.exp(middle), rules).freshness >= target
+            reached = self.outlook(math.exp(middle), rules, believed).freshness >= target
             low, high = (low, middle) if reached else (middle, high)
         return math.exp(high)
 

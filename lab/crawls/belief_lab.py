@@ -12,6 +12,9 @@ and of all seeds, by importance:
     model       the model alone minus the truth
     covered     share of the looks, one an hour, whose interval held the freshness of the moment
     rate        mean of ln(believed rate / changes a day that came), pages that changed at least 5 times
+    plan        how far the freshness that `xyro plan` foretold at the end of a day was from that of the next one, in
+                parts of that; plan_bias: the same with its sign
+    spends      what it foretold of that day's reads over those that came, less 1
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ from xyro.metadata.recovery import recover
 from xyro.metadata.store import MemoryStore
 from xyro.refresh.meter import found as audited
 from xyro.refresh.meter import shifted
+from xyro.refresh.plan_part import PlanPart
+from xyro.service.views.forecast import PlanQuestion, forecast
 from xyro.wire.ids import LocalPage
 from xyro.wire.messages import FetchOrder, Kind, Links, PageReport, Priority, Submit
 
@@ -61,6 +66,9 @@ class BeliefVerdict:
     model: float
     covered: float
     rate: float
+    plan: float
+    plan_bias: float
+    spends: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +91,16 @@ class MadeUpCrawl:
         self.changes = [np.array(page.changes) for page in world.pages.values()]
         self.reads: list[tuple[int, float]] = []
         self.moments: list[BeliefMoment] = []
+        self.plans: list[tuple[float, float]] = []
+        """freshness, reads a day: as foretold at the end of each day"""
         self.now = ORIGIN
+        self.bandwidth = f"{reads_per_day:.3f}/day"
         options: dict[str, object] = {
-            "refresh.bandwidth": f"{reads_per_day:.3f}/day",
+            "refresh.bandwidth": self.bandwidth,
             "crawl.scope": "any",
             "store.leases_per_host": 64,
         }
-        settings = load((SERVE,), {}, options)
+        self.settings = settings = load((SERVE,), {}, options)
         store = MemoryStore()
         directory = Path(tempfile.gettempdir()) / "no-snapshots-here"
         facts = {"number": 0, "partitions": 1, "seed": 7}
@@ -147,6 +158,13 @@ class MadeUpCrawl:
                            audited([(fresh.audits.window, whole)]))  # fmt: skip
         self.moments.append(BeliefMoment(self.now, model, headline.freshness, headline.low, headline.high))
 
+    def plan(self) -> None:
+        """Note what `xyro plan` foretells of the bandwidth that is set."""
+        fresh = self.frontier.freshness
+        part = PlanPart(self.frontier.scheduler.bandwidth.population, fresh.calibration, fresh.expected.believed)
+        row = forecast(part, self.settings.refresh, PlanQuestion(bandwidth=self.bandwidth))[0]
+        self.plans.append((row["freshness"], row["used_per_day"]))
+
     def rates(self) -> Reals:
         """The rates that are believed, by page of the world; 0: none is."""
         found = np.zeros(len(self.changes))
@@ -162,6 +180,8 @@ def run(world: BeliefWorld, share: float, days: int) -> tuple[BeliefVerdict, Mad
     crawl = MadeUpCrawl(world, share * len(world.pages))
     for hour in range(1, days * 24 + 1):
         crawl.live(ORIGIN + hour * HOUR)
+        if hour % 24 == 0:
+            crawl.plan()
     return judged(crawl, days), crawl
 
 
@@ -172,11 +192,15 @@ def judged(crawl: MadeUpCrawl, days: int) -> BeliefVerdict:
     truth = ScriptReferee(world.pages, world.importance).judge(pages.astype(np.int64), times.astype(np.float64), end)
     spans = truth.fresh
     start = ORIGIN + WARM_UP * DAY
-    errors = []
+    errors, planned, spends = [], [], []
     for day in range(WARM_UP + 1, days + 1):
         begin, stop = day_of(day)
         headlines = [moment.headline for moment in crawl.moments if begin < moment.time <= stop]
-        errors.append(float(np.mean(headlines)) - truth.freshness(begin, stop))
+        came = truth.freshness(begin, stop)
+        errors.append(float(np.mean(headlines)) - came)
+        foretold, reads = crawl.plans[day - 2]  # of the evening before
+        planned.append(foretold / came - 1.0)
+        spends.append(reads / max(sum(begin < when <= stop for _, when in crawl.reads), 1) - 1.0)
     late = [moment for moment in crawl.moments if start < moment.time < end]
     fresh = [float(spans.weight[(spans.start <= moment.time) & (moment.time < spans.stop)].sum()) / truth.weight
              for moment in late]  # fmt: skip
@@ -194,6 +218,9 @@ def judged(crawl: MadeUpCrawl, days: int) -> BeliefVerdict:
         float(np.mean(model)),
         float(np.mean(inside)),
         off,
+        float(np.mean(np.abs(planned))),
+        float(np.mean(planned)),
+        float(np.mean(spends)),
     )
 
 
@@ -205,7 +232,7 @@ def line(name: str, share: float, verdicts: Sequence[BeliefVerdict]) -> str:
     cells = [f"{name:12} {share:5g}"]
     for each in NAMES:
         values = [getattr(verdict, each) for verdict in verdicts]
-        cells.append(f"{np.mean(values):7.3f}")
+        cells.append(f"{np.mean(values):9.3f}")
     spread = np.std([verdict.error for verdict in verdicts], ddof=1) if len(verdicts) > 1 else math.nan
     return " ".join(cells) + f"  {spread / math.sqrt(len(verdicts)):.3f}"
 
@@ -221,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.days <= WARM_UP:
         parser.error(f"--days: more than {WARM_UP}")
     makers = WORLDS | HELD_OUT
-    sys.stdout.write(f"{'world':12} share " + " ".join(f"{name:>7}" for name in NAMES) + "  +-error\n")
+    sys.stdout.write(f"{'world':12} share " + " ".join(f"{name:>9}" for name in NAMES) + "  +-error\n")
     for share in options.shares:
         for name in options.worlds or WORLDS:
             verdicts = []

@@ -192,8 +192,8 @@ async def _live(trial: NewsTrial, directory: Path) -> NewsRun:
 def _plan(node: Node) -> dict[str, Any]:
     """The forecast of `xyro plan` for the bandwidth that is set."""
     question = PlanQuestion(bandwidth=str(node.settings.refresh.bandwidth or 1.0))
-    pages = node.crawl_views.refreshed_pages()
-    return forecast(pages, node.settings.refresh, question, node.crawl_views.kappa)[0] if pages.pages else {}
+    part = node.crawl_views.plan_part()
+    return forecast(part, node.settings.refresh, question)[0] if part.pages.pages else {}
 
 
 def _look(node: Node, site: ScriptedSite, referee: ScriptReferee, now: float) -> BeliefLook:

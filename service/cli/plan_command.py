@@ -17,7 +17,7 @@ from xyro.wire.text import counted, figure
 
 POLICIES = ("obsolescence", "mixed", "freshness", "uniform", "all")
 JUST = 0.05
-"""changes that come by less of the rates oftener or seldomer come as often"""
+"""changes that come by less of what is believed oftener or seldomer come as often"""
 
 
 @click.command(short_help="Show what bandwidth a freshness needs, or the reverse.")
@@ -62,7 +62,7 @@ def _answer(place: CrawlPlace, target: float | None, bandwidth: str | None, poli
         asked = {"target": target, "bandwidth": bandwidth, "policies": ",".join(policies) or None}
         return remote.get("/plan", **{name: value for name, value in asked.items() if value is not None})
     with stopped_crawl(place.directory) as crawl:
-        return report(crawl.refreshed_pages(), crawl.refresh, question, crawl.kappa)
+        return report(crawl.plan_part(), crawl.refresh, question)
 
 
 def _replay(
@@ -90,11 +90,11 @@ def _replay(
 
 
 def _rate_line(ratio: float) -> str:
-    """How often changes came beside the estimated rates, by which the freshness is corrected."""
+    """How often changes came beside what was believed, by which the freshness is corrected."""
     if abs(ratio - 1.0) < JUST:
-        return "changes came as often as the estimated rates say"
+        return "changes came as often as believed"
     often = f"{figure(ratio, 2)} times" if ratio > 1.0 else f"only {figure(ratio, 2)} times"
-    return f"changes came {often} as often as the estimated rates say; the freshness is corrected by that"
+    return f"changes came {often} as often as believed; the freshness is corrected by that"
 
 
 def _gives(row: dict[str, Any]) -> tuple[float, ...]:
@@ -132,7 +132,7 @@ def plan_table(forecast: dict[str, Any]) -> str:
         *_rows_of(forecast),
         f"over {counted(forecast['pages'], 'refreshed page')}, each weighed by its importance",
     ]
-    lines.append(_rate_line(forecast["changes_over_rates"]))
+    lines.append(_rate_line(forecast["changes_over_believed"]))
     proposed = forecast["proposed"]
     if proposed is None:
         best = max(row["freshness"] for row in forecast["rows"])

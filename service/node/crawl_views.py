@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xyro.refresh.plan_part import PlanPart
 from xyro.service.views.extensions import ViewExtension
-from xyro.service.views.forecast import refreshed_pages
-from xyro.service.views.freshness_report import calibration_of, freshness_report
+from xyro.service.views.freshness_report import freshness_report
 from xyro.service.views.limits import limits
 from xyro.service.views.partition_status import PartitionStatus, count_states, foreign_parts, partition_status
 from xyro.service.views.summary import states, summary
@@ -23,7 +22,6 @@ from xyro.wire.urls import host_of, partition_of
 if TYPE_CHECKING:
     from xyro.configs.schema import RefreshSettings
     from xyro.frontier.frontier import Frontier
-    from xyro.refresh.population import Population
 
 
 class CrawlViews:
@@ -56,21 +54,13 @@ class CrawlViews:
         """Count pages by the name of their state."""
         return states(count_states(frontier) for frontier in self._frontiers)
 
-    def refreshed_pages(self) -> Population:
-        """The sketch of the refreshed pages."""
-        return refreshed_pages(frontier.scheduler.bandwidth.population for frontier in self._frontiers)
-
     def plan_part(self) -> PlanPart:
         """Return what `xyro plan` computes from."""
         frontiers = self._frontiers
         return PlanPart.merged(
-            PlanPart(each.scheduler.bandwidth.population, each.freshness.calibration) for each in frontiers
+            PlanPart(each.scheduler.bandwidth.population, each.freshness.calibration, each.freshness.expected.believed)
+            for each in frontiers
         )
-
-    @property
-    def kappa(self) -> float:
-        """Changes that came for each that the pages' rates would have had (refresh/calibration.py)."""
-        return calibration_of(frontier.freshness.calibration for frontier in self._frontiers).by_rates
 
     @property
     def refresh(self) -> RefreshSettings:

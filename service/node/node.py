@@ -28,7 +28,6 @@ from xyro.loader.library import Resumed
 from xyro.metadata.partition import Partition
 from xyro.metadata.states import State
 from xyro.reader import OnReport, Reader
-from xyro.refresh.population import Population
 from xyro.service.node.blackout_switch import BlackoutSwitch
 from xyro.service.node.command_sender import Absent, CommandSender
 from xyro.service.node.crawl_views import CrawlViews
@@ -364,13 +363,10 @@ class Node:
             w * frontier.scheduler.gamma.agreed for w, frontier in zip(weights, self.frontiers, strict=True)
         ) / sum(weights)
 
-    def refreshed_and_unread(self) -> tuple[Population, int]:
-        """All refreshed pages together, and the number of unread pages that wait."""
-        pages, unread = Population(), 0
-        for frontier in self.frontiers:
-            pages.merge(frontier.scheduler.bandwidth.population)
-            unread += frontier.scheduler.unread
-        return pages, unread
+    @property
+    def unread(self) -> int:
+        """The number of unread pages that wait."""
+        return sum(frontier.scheduler.unread for frontier in self.frontiers)
 
     async def submit(
         self,

@@ -103,14 +103,14 @@ async def offer(node: Node) -> None:
     began = node.clock.monotonic()
     while not node.settings.refresh.bandwidth:
         await node.clock.sleep(PLAIN)
-        pages, unread = node.refreshed_and_unread()
-        if not pages.pages or (unread and node.clock.monotonic() < began + OFFERED_AFTER):
+        part = node.crawl_views.plan_part()
+        if not part.pages.pages or (node.unread and node.clock.monotonic() < began + OFFERED_AFTER):
             continue
-        row = proposal(pages, node.settings.refresh)
+        row = proposal(part, node.settings.refresh)
         _log.info(
             "no [refresh] bandwidth is set; `xyro plan` proposes %.0f reads a day for the %s known now: %.1f %% fresh",
             row["reads_per_day"],
-            counted(pages.pages, "page"),
+            counted(part.pages.pages, "page"),
             100.0 * row["freshness"],
             extra={LOG_FIELDS: {"event": "bandwidth-proposed", **row}},
         )

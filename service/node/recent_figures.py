@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from xyro.configs.schema import RefreshSettings
-from xyro.refresh.population import Population
+from xyro.refresh.plan_part import PlanPart
 from xyro.service.views.forecast import PlanQuestion, forecast, proposal
 from xyro.wire.clock import Clock, SystemClock
 
@@ -99,18 +99,19 @@ class RecentFigures:
             found.append([round(ahead + after.steady, 1), *(round(max(0.0, rate), 3) for rate in rates)])
         return found
 
-    def outlook(self, pages: Population, settings: RefreshSettings, kappa: float) -> dict[str, Any]:
+    def outlook(self, part: PlanPart, settings: RefreshSettings) -> dict[str, Any]:
         """`pages` that are refreshed; where a bandwidth is `set`, the freshness it gives, beside what is proposed."""
-        if not settings.bandwidth or not pages.pages:
-            return {"pages": pages.pages}
+        pages = part.pages.pages
+        if not settings.bandwidth or not pages:
+            return {"pages": pages}
         now, named = self._machine.monotonic(), str(settings.bandwidth)
         if self._outlook_at is not None and self._outlook_at[1] == named and now - self._outlook_at[0] < PATIENCE:
             return self._outlook
-        row = forecast(pages, settings, PlanQuestion(bandwidth=named), kappa)[0]
-        better = proposal(pages, settings, kappa)
+        row = forecast(part, settings, PlanQuestion(bandwidth=named))[0]
+        better = proposal(part, settings)
         self._outlook_at = now, named
         self._outlook = {
-            "pages": pages.pages,
+            "pages": pages,
             "set": named,
             "reads_per_day": row["reads_per_day"],
             "freshness": row["freshness"],

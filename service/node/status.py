@@ -71,8 +71,7 @@ def _outlook(node: Node) -> dict[str, Any]:
     """The bandwidth that is set beside the one that `plan` would propose."""
     if not node.has_partitions:
         return {}
-    views = node.crawl_views
-    return node.recent.outlook(views.refreshed_pages(), node.settings.refresh, views.kappa)
+    return node.recent.outlook(node.crawl_views.plan_part(), node.settings.refresh)
 
 
 def bounds(settings: Settings) -> dict[str, str]:

@@ -73,16 +73,24 @@ def pages_table(rows: Sequence[Mapping[str, Any]], by: str, width: int = 0) -> s
     lines = [f"{titles}  {'reads':>5}  {'changes/day':>11}  {'next read':20}  url"]
     for row in rows:
         values = {**row, "cash": row["cash"] / 65_536}
-        rate = "-" if row["change_rate"] is None else figure(row["change_rate"])
         cells = "  ".join(f"{_figure(values[name], digits):>{wide}}" for _, wide, name, digits in columns)
-        line = f"{cells}  {row['reads']:5d}  {rate:>11}  {row['next_read'] or '-':20}  "
+        line = f"{cells}  {row['reads']:5d}  {_rate(row):>11}  {row['next_read'] or '-':20}  "
         lines += url_lines(line, row["url"], width)
+    if any(row.get("rate_from") == "others" for row in rows):
+        lines.append("(changes/day): no read has shown yet how often this page changes; assumed as of others like it")
     if by == "stale":
         lines.append("score = importance x stale, the probability that the page has changed since its last read")
     if by != "cash":
         first = rows[0]
         lines.append(f"{settled_phrase(first['convergence'])}; {error_phrase(first['error_bound'])}")
     return "\n".join(lines)
+
+
+def _rate(row: Mapping[str, Any]) -> str:
+    """Changes a day; in brackets where nothing was shown of the page itself."""
+    if row["change_rate"] is None:
+        return "-"
+    return f"({figure(row['change_rate'])})" if row.get("rate_from") == "others" else figure(row["change_rate"])
 
 
 def _figure(value: float | None, digits: int) -> str:

@@ -180,6 +180,7 @@ class View:
             **self.bounds.fields(page, mean, row.marks, row.last_read),
             "cash": self.cash_at(page),
             "change_rate": round(row.rate, 6) if row.reads else None,
+            "rate_from": rate_source(row),
             "stale": self.stale(page, row),
             "interval_s": max(0, due - row.last_read) if regular and row.last_read else None,
             "first_seen": stamp(rows.first_seen(self.store.get(rows.MAP.key(page)) or b"")),
@@ -227,6 +228,7 @@ class View:
             "charset": row.charset or None,
             "importance": round(self.importance_at(page) / mean, 6),
             "change_rate": round(refresh.rate, 6) if refresh.reads else None,
+            "rate_from": rate_source(refresh),
             "stale": self.stale(page, refresh),
             "refused": ",".join(names_of(refresh.refused)) or None,
         }
@@ -240,6 +242,12 @@ class View:
             return None
         scope = self.frontier.scope
         return scope.why_refused(url) or scope.why_out(url, int(self.depth[page])) or None
+
+
+def rate_source(row: RefreshRow) -> str | None:
+    """Say whose changes a page's rate rests on: its own ("reads"), or those of "others" like it while no read has shown
+    any of its own; None: it has no rate."""
+    return None if not row.reads else "reads" if row.shown else "others"
 
 
 def _copied(column: NDArray[Any]) -> NDArray[Any]:

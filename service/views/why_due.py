@@ -29,8 +29,13 @@ def rate_sentence(row: RefreshRow) -> str:
     reads = "once" if row.reads == 1 else f"{row.reads:,} times"
     low, high = (float(quantile(row.belief.shares(), share)) for share in (0.05, 0.95))
     read_by = f" Its reads are planned for {figure(row.capped)} changes a day (rate_cap)." if row.capped else ""
-    if high > UNKNOWN * low:
-        ends = f"between {_often(low)} and {_often(high)} (90 % interval)"
+    ends = f"between {_often(low)} and {_often(high)} (90 % interval)"
+    if not row.shown:
+        rate = (
+            f". No read has shown yet how often it changes. Until one does, {_often(row.rate)} is assumed, as of pages "
+            f"like it: {ends}."
+        )
+    elif high > UNKNOWN * low:
         rate = (
             f". How often it changes is hardly known yet: {ends}. Until reads tell more, {_often(row.rate)} is assumed."
         )

@@ -30,9 +30,7 @@ PAGES = [url(host, page) for host in range(HOSTS) for page in range(EACH)]
 
 def forecast(crawl, question):
     """The object of `xyro plan --json`."""
-    return plan_report(
-        crawl.crawl_views.refreshed_pages(), crawl.crawl_views.refresh, question, crawl.crawl_views.kappa
-    )
+    return plan_report(crawl.crawl_views.plan_part(), crawl.crawl_views.refresh, question)
 
 
 def settings(**refresh):
@@ -423,7 +421,7 @@ def test_what_a_target_takes_gives_the_target():
 def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():
     crawl, _ = lived(15)
     said = forecast(crawl, PlanQuestion(policies=("all",)))
-    assert said["pages"] == len(PAGES) == crawl.crawl_views.refreshed_pages().pages
+    assert said["pages"] == len(PAGES) == crawl.crawl_views.plan_part().pages.pages
     by_policy = {name: [row for row in said["rows"] if row["policy"] == name] for name in NAMES}
     for rows in by_policy.values():
         assert len(rows) == len(USUAL)

@@ -38,6 +38,27 @@ def test_what_was_fresh_and_missed_is_counted_as_on_a_grid_of_minutes():
     assert abs(verdict.bias) <= verdict.error
 
 
+def test_a_plan_is_held_against_the_day_after_it():
+    rng = np.random.default_rng(5)
+    world = site([np.sort(rng.uniform(0.0, DAYS, 12)).tolist() for _ in range(20)], [1.0] * 20)
+    verdict, crawl = run(world, 1.0, DAYS)
+    assert len(crawl.plans) == DAYS
+    off, reads = [], []
+    for day in range(WARM_UP, DAYS):
+        grid = ORIGIN + day * DAY + np.arange(0.5, 1440.0) * 60.0
+        fresh = []
+        for number, page in enumerate(world.pages.values()):
+            times = np.array([time for place, time in crawl.reads if place == number])
+            read = times[np.searchsorted(times, grid) - 1]
+            fresh.append((np.searchsorted(page.changes, grid) == np.searchsorted(page.changes, read)).mean())
+        foretold, spent = crawl.plans[day - 1]
+        off.append(foretold / np.mean(fresh) - 1.0)
+        came = sum(0.0 < time - ORIGIN - day * DAY <= DAY for _, time in crawl.reads)
+        reads.append(spent / came - 1.0)
+    assert (verdict.plan_bias, verdict.plan) == pytest.approx((np.mean(off), np.mean(np.abs(off))), abs=0.003)
+    assert verdict.spends == pytest.approx(np.mean(reads), abs=1e-9)
+
+
 def test_a_still_site_is_fresh_and_believed_to_be():
     verdict, _ = run(site([[] for _ in range(30)], [1.0] * 30), 0.5, DAYS)
     assert (verdict.fresh, verdict.missed) == (1.0, 0.0)

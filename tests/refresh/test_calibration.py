@@ -11,15 +11,15 @@ from xyro.refresh.calibration import DOUBT, MEMORY, Calibration, Headline, corre
 from xyro.refresh.rate_belief import OCTAVES, octave
 
 chances = st.floats(1e-6, 1.0)
-reads = st.lists(st.tuples(st.floats(1e-6, 1e6), chances, chances, chances), max_size=40)
+reads = st.lists(st.tuples(st.floats(1e-6, 1e6), chances, chances), max_size=40)
 
 
 RATE = 0.1
 
 
-def read(calibration, stake, believed, rated, seen, rate=RATE):
+def read(calibration, stake, believed, seen, rate=RATE):
     """In shares of the stake."""
-    calibration.read(stake, stake * believed, stake * rated, stake * seen, 1.0, rate)
+    calibration.read(stake, stake * believed, stake * seen, 1.0, rate)
 
 
 def stale(share, importance, rate=RATE):
@@ -38,11 +38,11 @@ def after(found):
 
 @given(reads)
 def test_it_says_nothing_of_nothing_and_stays_finite(found):
-    assert Calibration().kappa == Calibration().by_rates == 1.0 and Calibration().fresh(0.7, RATE) == pytest.approx(0.7)
+    assert Calibration().kappa == 1.0 and Calibration().fresh(0.7, RATE) == pytest.approx(0.7)
     calibration = after(found)
-    assert 0.0 < calibration.kappa < math.inf and 0.0 < calibration.by_rates < math.inf
-    calibration.read(0.0, 0.5, 0.5, 1.0, 1.0, RATE)
-    calibration.read(1.0, 0.0, 0.5, 1.0, 1.0, RATE)
+    assert 0.0 < calibration.kappa < math.inf
+    calibration.read(0.0, 0.5, 1.0, 1.0, RATE)
+    calibration.read(1.0, 0.0, 1.0, 1.0, RATE)
     assert calibration == after(found)
 
 
@@ -65,42 +65,40 @@ def test_kappa_is_the_factor_by_which_beliefs_are_off(factor):
     for _ in range(40):
         calibration = Calibration()
         for chance in rng.uniform(0.05, 0.5, 4000).tolist():
-            read(calibration, rng.exponential(), chance, 2.0 * chance, float(rng.random() < factor * chance))
-        found.append((calibration.kappa, calibration.by_rates))
-    kappas, by_rates = np.array(found).T
-    assert np.mean(kappas) == pytest.approx((MEMORY * factor + DOUBT) / (MEMORY + DOUBT), rel=0.05) and np.std(
-        kappas
-    ) < 1.5 * math.sqrt(factor / MEMORY)
-    assert np.mean(by_rates) == pytest.approx((MEMORY * factor + DOUBT) / (2.0 * MEMORY + DOUBT), rel=0.05)
+            read(calibration, rng.exponential(), chance, float(rng.random() < factor * chance))
+        found.append(calibration.kappa)
+    assert np.mean(found) == pytest.approx((MEMORY * factor + DOUBT) / (MEMORY + DOUBT), rel=0.05)
+    assert np.std(found) < 1.5 * math.sqrt(factor / MEMORY)
 
 
 def test_a_cold_beginning_is_forgotten():
     calibration = Calibration()
     for _ in range(5000):  # the prior expects far too much of short intervals
-        read(calibration, 0.1, 0.5, 0.5, 0.0)
+        read(calibration, 0.1, 0.5, 0.0)
     assert calibration.kappa < 0.1
     for turn in range(3000):
-        read(calibration, 10.0, 0.25, 0.25, float(turn % 4 == 0))
+        read(calibration, 10.0, 0.25, float(turn % 4 == 0))
     assert calibration.kappa == pytest.approx(1.0, abs=0.05)
 
 
 def test_a_few_reads_are_not_believed_over_much():
     calibration = Calibration()
-    read(calibration, 1.0, 0.01, 0.01, 1.0)
+    read(calibration, 1.0, 0.01, 1.0)
     assert calibration.kappa == pytest.approx((1.0 + DOUBT) / (0.01 + DOUBT))
 
 
 def test_partitions_add_up_and_a_restart_changes_nothing():
-    halves = [after([(1.0, 0.5, 0.4, float(turn % 3 == part)) for turn in range(9)]) for part in (0, 1)]
+    halves = [after([(1.0, 0.5, float(turn % 3 == part)) for turn in range(9)]) for part in (0, 1)]
     whole = Calibration()
     for half in halves:
         whole.merge(half)
-    both = after([(1.0, 0.5, 0.4, float(turn % 3 == part)) for part in (0, 1) for turn in range(9)])
+    both = after([(1.0, 0.5, float(turn % 3 == part)) for part in (0, 1) for turn in range(9)])
     assert whole.kappa == pytest.approx(both.kappa, rel=0.07)
     assert Calibration.load(whole.dump()) == whole and Calibration.load(None) == Calibration()
     sums = whole.whole
-    old = {"believed": sums.believed, "rated": whole.rated, "seen": sums.seen, "weights": sums.weights}
+    old = {"believed": sums.believed, "rated": 2.0, "seen": sums.seen, "weights": sums.weights}
     assert Calibration.load(old).kappa == whole.kappa  # of the version that had no interval
+    assert Calibration.load({**whole.dump(), "rated": 2.0}) == whole
 
 
 def test_each_octave_of_rates_has_a_kappa_of_its_own():
@@ -108,8 +106,8 @@ def test_each_octave_of_rates_has_a_kappa_of_its_own():
     whose it is, and an octave without reads goes by all of them."""
     rng, calibration = np.random.default_rng(5), Calibration()
     for _ in range(4000):
-        read(calibration, 1.0, 0.2, 0.2, float(rng.random() < 0.4), rate=0.02)
-        read(calibration, 1.0, 0.2, 0.2, float(rng.random() < 0.01), rate=0.3)
+        read(calibration, 1.0, 0.2, float(rng.random() < 0.4), rate=0.02)
+        read(calibration, 1.0, 0.2, float(rng.random() < 0.01), rate=0.3)
     assert octave(0.02) != octave(0.3) and octave(1e-9) == 0 and octave(1e9) == OCTAVES - 1
     assert calibration.kappa_of(octave(0.02)) == pytest.approx(2.0, rel=0.25)
     assert calibration.kappa_of(octave(0.3)) < 0.25 < 0.7 < calibration.kappa < 1.3
@@ -131,7 +129,7 @@ def test_each_octave_of_rates_has_a_kappa_of_its_own():
 
 def test_without_reads_nothing_is_known_and_with_them_the_headline_is_inside():
     assert Calibration().headline(stale(0.3, 100.0), 100.0) == Headline(pytest.approx(0.7), 0.0, 1.0)
-    quiet = after([(1.0, 0.01, 0.01, 0.0)] * 50).headline(stale(0.01, 100.0), 100.0)
+    quiet = after([(1.0, 0.01, 0.0)] * 50).headline(stale(0.01, 100.0), 100.0)
     assert 0.9 < quiet.low <= quiet.freshness <= quiet.high <= 1.0
 
 
@@ -158,7 +156,7 @@ def test_it_holds_the_true_freshness_of_95_of_100_moments(pages, alone, waves):
             held.append(found.low <= 1.0 - np.isfinite(since).mean() <= found.high)
         page = step % pages
         seen = max(step - since[page], 0.0) if np.isfinite(since[page]) else 0.0
-        calibration.read(float(pages), believed, believed, seen, 1.0, RATE)
+        calibration.read(float(pages), believed, seen, 1.0, RATE)
         since[page] = np.inf
     assert 0.9 <= np.mean(held) <= 1.0
 
@@ -170,7 +168,7 @@ def test_more_waves_make_it_wider_and_more_pages_narrower():
         for _ in range(6000 // day):
             factor = 1.0 if day == 1 else rng.gamma(0.5, 2.0)
             for _ in range(day):
-                calibration.read(1.0, 0.1, 0.1, float(rng.random() < 0.1 * factor), 1.0, RATE)
+                calibration.read(1.0, 0.1, float(rng.random() < 0.1 * factor), 1.0, RATE)
         _, low, high = calibration.headline(stale(0.1, pages), pages)
         widths[name] = high - low
     assert widths["calm"] < widths["calm, few"] and 2.0 * widths["calm"] < widths["waves"]

@@ -153,7 +153,7 @@ def test_top_is_sorted_and_limited(crawled, by):
     later = said("top", "--data", data, "-n", 7, "--by", by)  # staleness grows, and places change with it
     told = [line.split()[-1] for line in table[1:8]]
     assert told in [[row["url"] for row in rows] for rows in (best, later)]
-    assert all(line.startswith(("importance has ", "score = ")) for line in table[8:])
+    assert all(line.startswith(("importance has ", "score = ", "(changes/day): ")) for line in table[8:])
 
 
 def test_why_explains_what_is_read_what_is_not_and_what_is_unknown(crawled, web):

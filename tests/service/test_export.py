@@ -189,11 +189,14 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
 
 def test_a_table_has_a_line_a_row_and_lines_up():
     row = {"url": "http://a/", "score": 131_072.0, "cash": 131_072, "importance": 1.5, "reads": 3, "change_rate": 0.25,
-           "next_read": None, "convergence": 2.0, "error_bound": 2.0}  # fmt: skip
+           "rate_from": "reads", "next_read": None, "convergence": 2.0, "error_bound": 2.0}  # fmt: skip
     head, first, second = pages_table([row, row | {"change_rate": None}], "cash").splitlines()
     assert head.split() == ["cash", "importance", "reads", "changes/day", "next", "read", "url"]
     assert first.split() == ["2", "1.5", "3", "0.25", "-", "http://a/"] and second.split()[3] == "-"
     assert head.index("url") == first.index("http") == second.index("http")
+    _, own, others, note = pages_table([row, row | {"rate_from": "others"}], "cash").splitlines()
+    assert (own.split()[3], others.split()[3]) == ("0.25", "(0.25)") and others.index("http") == own.index("http")
+    assert note.startswith("(changes/day): no read has shown yet")
 
 
 def test_fields_leave_out_what_is_nought_and_escape_the_rest():

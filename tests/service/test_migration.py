@@ -24,7 +24,8 @@ from xyro.wire.ids import local_pages
 
 DATA = Path(__file__).parent.parent / "data" / "format1"
 CRAWLS = ("one", "four", "killed")
-BOUNDS = ("importance_", "error_bound", "trend", *HOST_STANDING, "challenge", "stale", "refused", "in_scope")
+BOUNDS = ("importance_", "error_bound", "trend", *HOST_STANDING, "challenge", "stale", "rate_from", "refused",
+          "in_scope")  # fmt: skip
 DATES = ("interval_s", "next_read")
 """of pages: a crawl that does not run tells none, but has them"""
 KILLER = """

@@ -8,6 +8,7 @@ import pytest
 
 from xyro.configs.load import load
 from xyro.configs.schema import RefreshSettings
+from xyro.refresh.plan_part import PlanPart
 from xyro.refresh.population import Population
 from xyro.service.cli.plan_command import plan_table
 from xyro.service.node.data_dir import DataDir
@@ -18,7 +19,7 @@ from xyro.service.node.status import bounds, running
 from xyro.service.views.forecast import ENOUGH, PlanQuestion, forecast, proposal, report
 from xyro.wire.clock import ManualClock
 
-PAGES = Population.from_pages(np.full(1000, 1.0), np.geomspace(1e-3, 10.0, 1000))
+PAGES = PlanPart(Population.from_pages(np.full(1000, 1.0), np.geomspace(1e-3, 10.0, 1000)))
 
 
 def test_the_proposal_is_where_twice_the_bandwidth_gains_little():
@@ -59,7 +60,7 @@ def test_a_bandwidth_too_small_for_the_longest_interval_is_told_with_what_that_t
 )  # fmt: skip
 def test_how_often_changes_came_is_said_in_words(ratio, words):
     found = report(PAGES, RefreshSettings(), PlanQuestion(target=0.8))
-    assert words in plan_table({**found, "changes_over_rates": ratio})
+    assert words in plan_table({**found, "changes_over_believed": ratio})
 
 
 @pytest.mark.parametrize(("bandwidth", "offers"), [(0.0, 1), ("100/day", 0)])
@@ -71,7 +72,7 @@ def test_a_daemon_offers_a_bandwidth_once_if_none_is_set(tmp_path, caplog, bandw
         node = Node(data, settings, guard_of(settings.fetch), Bounds(forever=True), clock)
         try:
             node.start()
-            node.frontiers[0].scheduler.bandwidth.population.merge(PAGES)
+            node.frontiers[0].scheduler.bandwidth.population.merge(PAGES.pages)
             task = asyncio.create_task(offer(node))
             for _ in range(4):
                 await asyncio.sleep(0.01)
@@ -98,7 +99,7 @@ def test_status_says_what_a_bandwidth_that_covers_new_pages_bounds():
 def test_rows_of_a_table_differ_and_it_says_where_more_bandwidth_changes_nothing():
     said = "more bandwidth would change nothing: so seldom do these pages change"
     for rate, policies, rows in ((1e-6, 1, 2), (1e-3, 2, 6)):
-        still = Population.from_pages(np.full(32, 1.0), np.full(32, rate))
+        still = PlanPart(Population.from_pages(np.full(32, 1.0), np.full(32, rate)))
         question = PlanQuestion(policies=("obsolescence", "mixed")[:policies])
         table = plan_table(report(still, RefreshSettings(), question)).splitlines()
         shown = [line.split() for line in table if line.startswith(("obsolescence", "mixed"))]

@@ -105,7 +105,15 @@ def test_shells_complete(shell):
 def test_a_url_is_cut_in_the_middle_or_has_its_own_line():
     assert middle_cut(PAGE, 40) == "http://a.example/a/long…h=a&query=too" or len(middle_cut(PAGE, 40)) == 40
     assert middle_cut(PAGE, 400) == PAGE and middle_cut(PAGE, 3) == PAGE
-    row = {"url": PAGE, "importance": 1.0, "cash": 65_536, "reads": 1, "change_rate": None, "next_read": None}
+    row = {
+        "url": PAGE,
+        "importance": 1.0,
+        "cash": 65_536,
+        "reads": 1,
+        "change_rate": None,
+        "rate_from": None,
+        "next_read": None,
+    }
     row |= {"score": 1.0, "convergence": 1.0, "error_bound": 2.0}
     for width in (80, 120):
         table = pages_table([row], "cash", width)

@@ -102,7 +102,7 @@ def test_hosts_fit_into_eighty_columns():
 def test_two_columns_of_top_never_say_the_same(by, names, figures):
     score = 4.0 if by == "importance" else 3.0
     page = {"url": "http://a.example/", "importance": 4.0, "cash": 32_768, "reads": 1, "score": score, "stale": 0.75}
-    row = {**page, **dict.fromkeys(("change_rate", "next_read")), "convergence": 2.0, "error_bound": 2.0}
+    row = {**page, **dict.fromkeys(("change_rate", "rate_from", "next_read")), "convergence": 2.0, "error_bound": 2.0}
     head, line, *_ = pages_table([row], by).splitlines()
     assert head.split()[: len(names)] == names and line.split()[: len(names)] == figures
     assert head.index(" url") == line.index(" http")
@@ -122,7 +122,15 @@ def test_wide_letters_are_cut_by_the_columns_that_they_take(room):
 
 
 def test_large_numbers_are_written_out():
-    page = {"url": "u", "importance": 12_345.6, "cash": 0, "reads": 1, "score": 1, "change_rate": 6_857.3}
+    page = {
+        "url": "u",
+        "importance": 12_345.6,
+        "cash": 0,
+        "reads": 1,
+        "score": 1,
+        "change_rate": 6_857.3,
+        "rate_from": "reads",
+    }
     row = {**page, "next_read": None, "convergence": 2.0, "error_bound": 2.0}
     assert pages_table([row], "importance").splitlines()[1].split() == ["12,350", "0", "1", "6,860", "-", "u"]
 

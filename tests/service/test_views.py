@@ -50,7 +50,7 @@ def test_a_page_read_once():
         "id": 0, "url": url(0), "host": "h0.example", "kind": "HTML", "http_status": 200, "state": "read",
         "error": None, "depth": 0, "importance": said["importance"],
         "cash": int(crawl.frontier.ledger.effective(slice(0, 1))[0]),
-        "change_rate": pytest.approx(0.313959, rel=1e-3), "stale": 0.0,
+        "change_rate": pytest.approx(0.313959, rel=1e-3), "rate_from": "others", "stale": 0.0,
         "interval_s": due - int(START),
         "first_seen": stamp(START), "first_read": stamp(START), "last_read": stamp(START), "last_change": stamp(START),
         "next_read": stamp(due), "reads": 1, "changes": 0, "out_links": 2, "signature": (1).to_bytes(16, "big").hex(),
@@ -63,8 +63,8 @@ def test_a_page_never_read():
     crawl = crawl_of()
     said = row(crawl, url(0))
     assert said["state"] == "leased" and said["first_seen"] == stamp(START)
-    nothing = ("kind", "http_status", "error", "change_rate", "interval_s", "first_read", "last_read", "last_change",
-               "next_read", "out_links", "signature")  # fmt: skip
+    nothing = ("kind", "http_status", "error", "change_rate", "rate_from", "interval_s", "first_read", "last_read",
+               "last_change", "next_read", "out_links", "signature")  # fmt: skip
     assert {said[name] for name in nothing} == {None} and (said["reads"], said["changes"]) == (0, 0)
 
 

@@ -71,6 +71,7 @@ def test_it_names_the_term_that_set_the_interval(refresh, term):
     said = because(crawl_of(**refresh), url(0))
     assert term in said, said
     assert "times a day (90 % interval" in said and "It was read once and changed 0 times" in said
+    assert "No read has shown yet how often it changes. Until one does, once in" in said
 
 
 def test_a_rate_that_few_reads_tell_is_said_to_be_hardly_known():
