@@ -330,6 +330,7 @@ def test_the_wheel_overwrites_nothing_of_an_application(application: Application
     assert {path: path.read_bytes() for path in application.packages} == application.packages
 
 
+@pytest.mark.long
 def test_application_and_library_each_import_their_own(application: Application, tmp_path: Path) -> None:
     script = f"""
         import importlib, sys

@@ -59,6 +59,7 @@ def test_pages_in_a_line_are_read_before_what_is_due_later_takes_the_bandwidth()
     assert min(reads[one] for one in SLOW + FAST) >= 4, reads
 
 
+@pytest.mark.long
 def test_a_bandwidth_that_is_set_is_spent_evenly_from_the_beginning():
     """Also where all pages are due within the unit of the folders."""
     crawl = crawl_of(places=64, bandwidth="2/s", min_interval=0.0, least_chance=0.0)

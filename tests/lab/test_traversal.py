@@ -102,6 +102,7 @@ class Traversal:
                     await asyncio.gather(*(self.visit(session, url) for url in batch[start : start + 20]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [{}, {"outside": 0.05, "drift": 0.5, "rate_median": 1.0, "seed": 9}])
 async def test_a_plain_traversal_finds_the_truth(settings):
     async with WebServer(Web(pages=700, hosts=7, **settings), clock=ManualClock(T)) as server:

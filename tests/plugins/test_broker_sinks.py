@@ -64,6 +64,7 @@ async def subscribed(broker):
         await client.close()
 
 
+@pytest.mark.long
 async def test_a_broker_that_is_killed_and_comes_back_has_every_number_once(tmp_path, broker):
     """Twice: amid a delivery, and for an hour in which changes come and the crawl is started anew."""
     await make_stream(broker)

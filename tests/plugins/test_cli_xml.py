@@ -102,6 +102,7 @@ def exported(data):
     return [json.loads(line) for line in say("export", "documents", "--data", data).splitlines()]
 
 
+@pytest.mark.long
 def test_what_runs_says_the_same_as_what_is_stopped(data, running):
     for words in (
         ("export", "documents"),

@@ -106,6 +106,7 @@ def test_one_purpose_that_is_not_refused_is_enough(tmp_path, purpose, robots, re
     assert sorted(site.log) == (["/robots.txt"] if refused == "" else ["/", "/1", "/robots.txt"])
 
 
+@pytest.mark.long
 def test_a_killed_crawl_keeps_signals_and_purposes(tmp_path):
     data, slow = tmp_path / "data", [*LOOPBACK[:2], "--scope", "any", "--delay", "0.3"]
     with signal_sites(NO_TRAINING, NO_SEARCH, pages=12) as (training, search):

@@ -74,6 +74,7 @@ def test_a_crawl_whose_contents_have_no_room_ends_as_ever_and_says_so(tmp_path, 
         assert records + 100 == totals(index)["records"] <= answered(found).total()
 
 
+@pytest.mark.long
 def test_a_crawl_begins_while_the_disk_is_full_and_goes_on_with_room(tmp_path, disk):
     data, keep = tmp_path / "data", {"XYRO_KEEP__DIRECTORY": str(disk)}
     room = fill(disk)

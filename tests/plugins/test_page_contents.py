@@ -275,6 +275,7 @@ def test_versions_beyond_the_setting_are_dropped(tmp_path):
     assert said("status", "--data", tmp_path / "data")["contents"]["texts"] == 2
 
 
+@pytest.mark.long
 def test_another_extractor_makes_no_version_of_a_page_that_did_not_change(tmp_path):
     table = "<table><tr><th>A<th>B<tr><td>1<td>2</table>"
     pages = {"/": page("Start", "Nothing new.").replace("<footer>", table + "<footer>")}

@@ -444,6 +444,7 @@ async def crawl_until_delivered(path, site, *sinks, name="s", delay=0.0):
         await node.stop()
 
 
+@pytest.mark.long
 async def test_a_running_crawl_delivers_and_shows_how_far(tmp_path):
     """Also over several partitions."""
     with webhook() as hook, ChangingSite(3, 8, 4).serving() as site:

@@ -143,6 +143,7 @@ def test_what_is_for_a_host_is_sent_to_it_alone_and_kept_nowhere(tmp_path, hosts
         assert secret.encode() not in everything
 
 
+@pytest.mark.long
 def test_which_table_holds_is_told_and_the_first_that_fits_does(tmp_path, hosts):
     wiki, other = hosts
     data, more = (
@@ -257,6 +258,7 @@ def test_headers_for_every_host_are_no_credentials(tmp_path, header, complaint):
     assert not re.search("p4ssword|k3y", done.stderr)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("lines", "more", "complaint"),
     [

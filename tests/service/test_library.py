@@ -341,6 +341,7 @@ def test_a_directory_that_a_process_works_on_is_asked(site, tmp_path):
         assert crawl.status()["running"] and crawl.why(site.entry)["because"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [False, True])
 def test_links_come_as_rows_and_as_arrays(site, tmp_path, runs):
     """The same links in each form, as the site has them: each page of a host links to all others of it."""

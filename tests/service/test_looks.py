@@ -106,6 +106,7 @@ def test_a_full_disk_is_looked_at(crawled, tmp_path):
     assert sorted(steady(out)) == sorted(expected(data, entry))
 
 
+@pytest.mark.long
 def test_the_directory_of_another_user_is_looked_at_if_he_lets_us(crawled, tmp_path):
     """By a process without root's right to pass over permissions: it may read everything, and write nothing."""
     data, entry = crawled

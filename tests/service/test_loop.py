@@ -54,6 +54,7 @@ def test_every_url_of_the_web_is_known_and_nothing_else(crawled):
     assert closing["ended"] == "complete"
 
 
+@pytest.mark.long
 def test_the_stored_links_are_the_webs(crawled):
     links = rows("links", crawled.data)
     assert {(link["source_url"], link["target_url"]) for link in links} == edges_of(crawled.truth)
@@ -114,6 +115,7 @@ def test_importance_follows_the_true_one_while_pages_are_refreshed(tmp_path):
     assert abs(found.mean() - 1) < 1e-3
 
 
+@pytest.mark.long
 def test_max_pages_is_never_exceeded(tmp_path):
     with running(pages=PAGES, hosts=HOSTS, log=tmp_path / "log") as web:
         closing = crawl(web, tmp_path / "data", "--max-pages", 100)
@@ -125,6 +127,7 @@ def test_max_pages_is_never_exceeded(tmp_path):
     assert audit(tmp_path / "data")["ok"]
 
 
+@pytest.mark.long
 def test_a_resumed_crawl_reads_only_what_is_left(tmp_path):
     with running(pages=PAGES, hosts=HOSTS, log=tmp_path / "log") as web:
         crawl(web, tmp_path / "data", "--max-pages", 300)

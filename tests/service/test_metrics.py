@@ -84,6 +84,7 @@ def watched(tmp_path_factory):
             assert process.poll() is None
 
 
+@pytest.mark.long
 def test_reads_are_those_that_the_site_answered(watched):
     before = total(values(watched.scrape()), "xyro_reads_total")
     reads = watched.site.reads

@@ -107,6 +107,7 @@ def test_what_was_repaired_goes_on(copy, crawled):
     assert said("audit", "--data", copy)["ok"]
 
 
+@pytest.mark.long
 def test_people_are_told(copy):
     done = xyro("repair", "--data", copy)
     assert done.returncode == 0 and "nothing to repair" in done.stdout

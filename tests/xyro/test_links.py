@@ -604,6 +604,7 @@ def test_unknown_and_hostile_charset_labels() -> None:
 # --- the hostile zoo, cases 57-62 (lab/zoo)
 
 
+@pytest.mark.long
 def test_a_million_links_are_capped_and_the_rest_counted() -> None:
     """Zoo 57: the first 65,534 distinct are kept."""
     total = 300_000

@@ -158,6 +158,7 @@ async def test_none_is_started_before_a_page_needs_it_and_none_is_left(place):
     assert not is_alive(pid)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["", "sleep", "hang"])
 def test_it_ends_with_a_parent_that_is_killed(place, path):
     script = f"""

@@ -178,6 +178,7 @@ async def test_what_a_proxy_says_instead_of_a_tunnel_has_a_name(said: bytes, err
     assert server.heads == [] and len(proxy.asked) == 1
 
 
+@pytest.mark.long
 async def test_a_proxy_that_is_gone_or_mute_costs_no_more_than_a_connection() -> None:
     async with serving(says(OK)) as server:
         async with reading(proxy_of=lambda name: Proxy("127.0.0.1", 9)) as fetcher:
@@ -188,6 +189,7 @@ async def test_a_proxy_that_is_gone_or_mute_costs_no_more_than_a_connection() ->
         assert server.heads == []
 
 
+@pytest.mark.long
 async def test_a_proxy_that_answers_about_others_is_not_blamed_for_a_silent_host() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if b":9981 " in await reader.readuntil(b"\r\n\r\n"):
