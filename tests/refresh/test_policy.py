@@ -82,9 +82,10 @@ def test_one_page_and_many_agree(policy, r, lam, mu):
 )
 def test_water_filling_spends_the_bandwidth_exactly(policy, bounds):
     rng = np.random.default_rng(2)
-    r, lam = rng.pareto(1.2, 3000) + 0.1, rng.lognormal(math.log(1 / 30), 2, 3000)
+    pages = 500 if "whittle" in str(policy) else 3000
+    r, lam = rng.pareto(1.2, pages) + 0.1, rng.lognormal(math.log(1 / 30), 2, pages)
     rules = Rules(policy, **bounds)
-    for reads in (150.0, 600.0, 1500.0):
+    for reads in (0.05 * pages, 0.2 * pages, 0.5 * pages):
         mu = multiplier(r, lam, reads, rules)
         if 0.0 < mu < math.inf:
             assert spent(rules.intervals(r, lam, mu)) == pytest.approx(reads, rel=1e-9)

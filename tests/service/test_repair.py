@@ -83,13 +83,13 @@ def test_one_damage(copy, crawled, seed):
 @pytest.mark.long
 def test_hundreds_of_damages(crawled, tmp_path):
     outcomes = []
-    for seed in range(1_000, 1_300):
+    for seed in range(1_000, 1_150):
         copy = tmp_path / str(seed) / "data"
         shutil.copytree(crawled[0], copy)
         damage(copy, seed)
         outcomes.append(check(copy, crawled[1]))
         shutil.rmtree(copy.parent)
-    assert sum(outcome not in ("repaired", "sound") for outcome in outcomes) <= 3, outcomes
+    assert sum(outcome not in ("repaired", "sound") for outcome in outcomes) <= 2, outcomes
 
 
 @pytest.mark.long
