@@ -231,7 +231,7 @@ class Pages:
             if owner != own:
                 states.append(State.FOREIGN)
             elif exempt:
-                states.append(State.UNREAD if not self.scope.why_refused(url) else self.scope.refusal(url))
+                states.append(self.scope.judge_by_guard(url))
             else:
                 states.append(judge_url(url, depth))
         first = self.partition.mint(urls, hosts, states, depths, self._now)

@@ -135,9 +135,11 @@ class Scope:
         """The state of a URL that no order was settled for."""
         if self.why_out(url, depth):
             return State.OUT
-        return State.UNREAD if not self._refused(url) else self.refusal(url)
+        return self.judge_by_guard(url)
 
-    def refusal(self, url: str) -> State:
-        """Return the state for the guard's refusal: out of scope for --only-net, blocked for addresses never
-        contacted."""
-        return State.OUT if self._refused(url) == "only-net" else State.BLOCKED
+    def judge_by_guard(self, url: str) -> State:
+        """The state of a URL by the guard alone: out of scope for --only-net, blocked for addresses never contacted."""
+        refused = self._refused(url)
+        if not refused:
+            return State.UNREAD
+        return State.OUT if refused == "only-net" else State.BLOCKED

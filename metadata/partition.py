@@ -47,6 +47,7 @@ JOURNAL_FROM = rows.META.key("journal from")
 COMPACT_FROM = 1 << 20
 """bytes of deleted journal that are worth a compaction: half a table file"""
 _UNREAD = int(State.UNREAD)
+_FOREIGN = int(State.FOREIGN)
 _UNLEASED = ~LEASED & 0xFFFF_FFFF
 Ids = NDArray[np.int64]
 
@@ -105,10 +106,19 @@ class Commit(Struct):
     durable: bool = False
 
 
+def _slots_of_hosts(hosts: NDArray[np.uint32]) -> NDArray[np.uint16]:
+    """The slots of pages whose folders nobody counts: one for each host."""
+    return (hosts * np.uint32(0x9E3779B1) >> np.uint32(16)).astype(np.uint16)
+
+
 class _Group(Struct):
     """The effects gathered since `begin`."""
 
     batch: Batch
+    first: int
+    """number of its first new page"""
+    urls: list[str] = field(default_factory=list)
+    """those of its new pages, in order"""
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
     marked: dict[str, list[int]] = field(default_factory=dict)
     """column -> rows changed one at a time"""
@@ -212,7 +222,7 @@ class Partition:
         self.columns.add(FOLDER, np.uint16)
         n = self.columns.n
         if n:
-            self.columns[FOLDER][:n] = self.columns["host"][:n] * np.uint32(0x9E3779B1) >> np.uint32(16)
+            self.columns[FOLDER][:n] = _slots_of_hosts(self.columns["host"][:n])
             self.columns.touch(FOLDER, np.arange(n))
 
     def folder_slot(self, url: str) -> int:
@@ -258,6 +268,8 @@ class Partition:
 
     def url(self, page: LocalPage) -> str:
         """Map-Data of a local number. MachineError where it is missing."""
+        if (group := self._group) is not None and page >= group.first:
+            return group.urls[page - group.first]
         found = self.get(rows.MAP.key(page))
         if found is None:
             raise MachineError(f"{self.directory}: Map-Data has no page {page}: run `xyro audit`, restore a copy")
@@ -292,7 +304,7 @@ class Partition:
     def begin(self) -> None:
         if self._group is not None:
             raise MachineError("Partition.begin: a commit group is open (a bug: groups do not nest)")
-        self._group = _Group(self.store.batch())
+        self._group = _Group(self.store.batch(), self.columns.n)
 
     def put(self, key: bytes, value: bytes) -> None:
         assert self._group is not None, "put belongs into a commit group"
@@ -319,6 +331,8 @@ class Partition:
 
         The columns that do not follow from these are zero.
         """
+        assert self._group is not None, "mint belongs into a commit group"
+        self._group.urls += urls
         first = LocalPage(self.columns.grow(len(urls)))
         end = first + len(urls)
         put, key_of = self.put, rows.MAP.key
@@ -330,7 +344,9 @@ class Partition:
         state = np.array(states, np.uint8)
         self.columns["host"][first:end] = host
         self.columns["state"][first:end] = state
-        self.columns[FOLDER][first:end] = np.fromiter(map(self.folder_slot, urls), np.uint16, len(urls))
+        own = np.flatnonzero(state != _FOREIGN)
+        self.columns[FOLDER][first:end] = _slots_of_hosts(host)
+        self.columns[FOLDER][first + own] = [self.folder_slot(urls[i]) for i in own.tolist()]
         self.columns["depth"][first:end] = np.minimum(np.fromiter(depths, np.int64, len(urls)), 255)
         np.add.at(self.hosts.waiting, host[state == _UNREAD], 1)
         return first
