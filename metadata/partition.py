@@ -47,7 +47,6 @@ JOURNAL_FROM = rows.META.key("journal from")
 COMPACT_FROM = 1 << 20
 """bytes of deleted journal that are worth a compaction: half a table file"""
 _UNREAD = int(State.UNREAD)
-_FOREIGN = int(State.FOREIGN)
 _UNLEASED = ~LEASED & 0xFFFF_FFFF
 Ids = NDArray[np.int64]
 
@@ -104,11 +103,6 @@ class Commit(Struct):
     changes: dict[bytes, bytes | None]
     journal_bytes: int
     durable: bool = False
-
-
-def _slots_of_hosts(hosts: NDArray[np.uint32]) -> NDArray[np.uint16]:
-    """The slots of pages whose folders nobody counts: one for each host."""
-    return (hosts * np.uint32(0x9E3779B1) >> np.uint32(16)).astype(np.uint16)
 
 
 class _Group(Struct):
@@ -222,7 +216,7 @@ class Partition:
         self.columns.add(FOLDER, np.uint16)
         n = self.columns.n
         if n:
-            self.columns[FOLDER][:n] = _slots_of_hosts(self.columns["host"][:n])
+            self.columns[FOLDER][:n] = self.columns["host"][:n] * np.uint32(0x9E3779B1) >> np.uint32(16)
             self.columns.touch(FOLDER, np.arange(n))
 
     def folder_slot(self, url: str) -> int:
@@ -344,9 +338,7 @@ class Partition:
         state = np.array(states, np.uint8)
         self.columns["host"][first:end] = host
         self.columns["state"][first:end] = state
-        own = np.flatnonzero(state != _FOREIGN)
-        self.columns[FOLDER][first:end] = _slots_of_hosts(host)
-        self.columns[FOLDER][first + own] = [self.folder_slot(urls[i]) for i in own.tolist()]
+        self.columns[FOLDER][first:end] = np.fromiter(map(self.folder_slot, urls), np.uint16, len(urls))
         self.columns["depth"][first:end] = np.minimum(np.fromiter(depths, np.int64, len(urls)), 255)
         np.add.at(self.hosts.waiting, host[state == _UNREAD], 1)
         return first
