@@ -1,6 +1,7 @@
 """Holds the node to the bounds of a run.
 
-When a run begins, orders that are out without being granted go back: only requests under way are read, and charged.
+When a run begins, orders that are out without being granted go back. Requests under way end, but count for none of its
+reads.
 When its time has passed, no read begins: orders that are out then wait for the next run.
 """
 

@@ -40,8 +40,8 @@ class ReadQuota:
         self._frontier = frontier
         self.run = self.pages = self._serial = self._granted = self._base = self._lost = self._bytes = 0
         self.until = math.inf
-        self._begun_at = 0.0
-        """wall clock; 0 after a restart, which no read outlives"""
+        self._earlier = 0
+        """the last order that was made before the run; 0 after a restart, which no order outlives"""
         self.begun = asyncio.Event()
         """set when a run begins"""
         self._refresh = True
@@ -97,7 +97,7 @@ class ReadQuota:
                 command.refresh,
             )
             self._base, self._granted, self._lost, self._bytes = self._frontier.reads, 0, 0, 0
-            self._begun_at = self._frontier.now
+            self._earlier = self._frontier.scheduler.leases.next_epoch()
             self._errors.clear()
             self._asks, self._again = False, math.inf
             self._follow()
@@ -120,7 +120,7 @@ class ReadQuota:
         if not self.run:
             return
         for order in settled:
-            if order.report.ended < self._begun_at:  # its report was on its way when the run began
+            if order.lease.epoch <= self._earlier:  # its request was under way, and nobody granted it
                 self._base += order.visit.answered
                 continue
             self._bytes += order.report.size
