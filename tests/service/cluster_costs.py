@@ -1,9 +1,11 @@
 """What a cluster costs: CPU seconds of all processes and the broker a page, and what crosses the bus.
 
-    python -m tests.service.cluster_costs [--pages 3000] [--rounds 3]
+    python -m tests.service.cluster_costs [--pages 3000] [--rounds 3] [--url URL --log FILE]
 
-Three crawls of the same web, in turn: one process alone with 16 partitions, the same with a broker, four nodes. CPU
-is counted from the first URL until the server has been asked for every page; starts, moves and looks are left out.
+The web is a computed one, or, with --url, one that a server shows already which writes its log to FILE, as the rig of
+real sites does (time first, host second, path last, with tabs between them). Three crawls of it, in turn: one process
+alone with 16 partitions, the same with a broker, four nodes. CPU is counted from the first URL until the server has
+been asked for every page; starts, moves and looks are left out.
 """
 
 from __future__ import annotations
@@ -97,30 +99,42 @@ def _bus(cluster: Cluster) -> tuple[int, int]:
     return found["in_msgs"], found["in_bytes"]
 
 
+@contextlib.contextmanager
+def _web(log: Path, asked: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    """The first URL of a web, and its server's log."""
+    if asked.url is not None:
+        yield asked.url, asked.log
+        return
+    with running(pages=asked.pages, hosts=asked.pages // 50, seed=5, rate_median=0.0, log=log) as web:
+        yield web.entry, log
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="cluster_costs", description=__doc__.partition("\n")[0])
     parser.add_argument("--pages", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--url", help="of a web that is served already, on 127.0.0.0/8")
+    parser.add_argument("--log", type=Path, help="that its server writes")
     asked = parser.parse_args(arguments)
+    if (asked.url is None) != (asked.log is None):
+        parser.error("--url and --log go together")
     found: dict[str, list[dict[str, float]]] = {"alone": [], "1 node": [], "4 nodes": []}
-    with tempfile.TemporaryDirectory(prefix="xyro-costs-") as name:
-        log = Path(name, "log")
-        with running(pages=asked.pages, hosts=asked.pages // 50, seed=5, rate_median=0.0, log=log) as web:
-            seen = ServerLog(log)
-            process("crawl", web.entry, "--scope", "any", "--only-net", "127.0.0.0/8", "--delay", "0", "--data",
-                    Path(name, "first"))  # fmt: skip
-            time.sleep(1.5)
-            pages = len(seen.reads())
-            for number in range(asked.rounds):
-                for kind, results in found.items():
-                    folder = Path(name, f"{kind.replace(' ', '-')}-{number}")
-                    folder.mkdir()
-                    if kind == "alone":
-                        results.append(alone(folder, web.entry, log, pages))
-                    else:
-                        results.append(joined(folder, web.entry, log, pages, int(kind[0])))
-                    shutil.rmtree(folder, ignore_errors=True)
-                    print(kind, {key: round(value, 2) for key, value in results[-1].items()}, flush=True)
+    with tempfile.TemporaryDirectory(prefix="xyro-costs-") as name, _web(Path(name, "log"), asked) as (entry, log):
+        seen = ServerLog(log)
+        process("crawl", entry, "--scope", "any", "--only-net", "127.0.0.0/8", "--delay", "0", "--data",
+                Path(name, "first"))  # fmt: skip
+        time.sleep(1.5)
+        pages = len(seen.reads())
+        for number in range(asked.rounds):
+            for kind, results in found.items():
+                folder = Path(name, f"{kind.replace(' ', '-')}-{number}")
+                folder.mkdir()
+                if kind == "alone":
+                    results.append(alone(folder, entry, log, pages))
+                else:
+                    results.append(joined(folder, entry, log, pages, int(kind[0])))
+                shutil.rmtree(folder, ignore_errors=True)
+                print(kind, {key: round(value, 2) for key, value in results[-1].items()}, flush=True)
     print(f"{pages} pages, medians of {asked.rounds} rounds; ratios of the same round")
     for kind, results in found.items():
         each = {key: median(result[key] for result in results) / pages for key in results[0] if key != "seconds"}
