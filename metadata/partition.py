@@ -109,10 +109,6 @@ class _Group(Struct):
     """The effects gathered since `begin`."""
 
     batch: Batch
-    first: int
-    """number of its first new page"""
-    urls: list[str] = field(default_factory=list)
-    """those of its new pages, in order"""
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
     marked: dict[str, list[int]] = field(default_factory=dict)
     """column -> rows changed one at a time"""
@@ -262,8 +258,6 @@ class Partition:
 
     def url(self, page: LocalPage) -> str:
         """Map-Data of a local number. MachineError where it is missing."""
-        if (group := self._group) is not None and page >= group.first:
-            return group.urls[page - group.first]
         found = self.get(rows.MAP.key(page))
         if found is None:
             raise MachineError(f"{self.directory}: Map-Data has no page {page}: run `xyro audit`, restore a copy")
@@ -298,7 +292,7 @@ class Partition:
     def begin(self) -> None:
         if self._group is not None:
             raise MachineError("Partition.begin: a commit group is open (a bug: groups do not nest)")
-        self._group = _Group(self.store.batch(), self.columns.n)
+        self._group = _Group(self.store.batch())
 
     def put(self, key: bytes, value: bytes) -> None:
         assert self._group is not None, "put belongs into a commit group"
@@ -325,8 +319,6 @@ class Partition:
 
         The columns that do not follow from these are zero.
         """
-        assert self._group is not None, "mint belongs into a commit group"
-        self._group.urls += urls
         first = LocalPage(self.columns.grow(len(urls)))
         end = first + len(urls)
         put, key_of = self.put, rows.MAP.key

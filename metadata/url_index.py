@@ -86,8 +86,6 @@ class UrlIndex:
         self._clash_of = clash_of
         self._young: dict[str, LocalPage] = {}
         self._old: dict[str, LocalPage] = {}
-        self._prints: dict[str, int] = {}
-        """fingerprints of the URLs last looked for in the table: those that are new come to `add` next"""
         self._mask = (1 << table.bits) - 1
 
     def fingerprint(self, url: str) -> int:
@@ -111,8 +109,8 @@ class UrlIndex:
         pages = [old(url, ABSENT) for url in urls]
         unsure = [i for i, page in enumerate(pages) if page == ABSENT]
         if unsure:
-            self._prints = {urls[i]: self.fingerprint(urls[i]) for i in unsure}
-            found = self.table.find(np.array([self._prints[urls[i]] for i in unsure], np.uint64))
+            prints = np.array([self.fingerprint(urls[i]) for i in unsure], np.uint64)
+            found = self.table.find(prints)
             for k in np.argsort(found, kind="stable").tolist():  # neighbours in Map-Data lie in one block
                 if (page := int(found[k])) == MISSING:
                     break
@@ -129,8 +127,7 @@ class UrlIndex:
 
     def add(self, urls: Sequence[str], first: LocalPage) -> list[tuple[str, LocalPage]]:
         """New pages first, first+1 ... for distinct absent URLs. Returns the clashes, which the caller must store."""
-        known = self._prints
-        prints = np.array([known[url] if url in known else self.fingerprint(url) for url in urls], np.uint64)
+        prints = np.array([self.fingerprint(url) for url in urls], np.uint64)
         present = self.table.find(prints) != MISSING
         pages = page_range(first, len(urls))
         if not present.any() and len(set(prints.tolist())) == len(urls):

@@ -14,7 +14,6 @@ right. What is off after the last part moves little: it is of the time since a p
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -80,14 +79,11 @@ class _JointLedger(Ledger):
         self._members = members
 
     def _cite(self, pages: Ids, amounts: Ids) -> None:
-        order = pages.argsort(kind="stable")
-        pages, amounts = pages[order], amounts[order]
-        bounds = pages.searchsorted([*(member.first for member in self._members), self.columns.n]).tolist()
-        for member, (start, stop) in zip(self._members, itertools.pairwise(bounds), strict=True):
-            meter = member.frontier.ledger.host_inflow
-            if meter is not None and start < stop:
-                own = member.own[pages[start:stop] - member.first]
-                meter.add(own, amounts[start:stop], self.clock.ticks - member.shift)
+        for member in self._members:
+            meter, there = member.frontier.ledger.host_inflow, member.pages
+            here = np.flatnonzero((pages >= there.start) & (pages < there.stop))
+            if meter is not None and len(here):
+                meter.add(member.own[pages[here] - member.first], amounts[here], self.clock.ticks - member.shift)
 
 
 def places(frontiers: Sequence[Frontier]) -> list[Ids]:
