@@ -45,7 +45,7 @@ from xyro.wire.urls import authority, host_of, site_of
 
 MOST_ITEMS = 2_000
 """items in one transfer: about 200 kB"""
-SOONEST, LATEST = 3.0, 30.0
+SOONEST, LATEST = 4.0, 30.0
 """seconds until a target without an answer is sent the oldest transfers again; doubles each time. A transfer and its
 Ack may be held back at both ends (service/node/partition_loop.py: LONGEST_HOLD)"""
 MOST_AGAIN = 64

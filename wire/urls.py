@@ -302,6 +302,11 @@ def is_address(host: str) -> bool:
     return address_of(host) is not None
 
 
+def load_suffixes() -> None:
+    """Load the list of public suffixes, 50 ms, before the first page waits for it."""
+    _public_suffixes()
+
+
 @cache
 def _public_suffixes() -> PublicSuffixList:
     """Mozilla's list, as the package ships it: 50 ms to load, so only where a site is asked for."""

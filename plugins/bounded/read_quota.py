@@ -79,7 +79,8 @@ class ReadQuota:
         self._lost += min(out, LOST)
         self._errors = Counter(errors)
         self._follow(shares)
-        self._again = 0.0  # what was said before the restart may have been lost: say it anew
+        if self.pages:
+            self._again = 0.0  # what was said before the restart may have been lost: say it anew
 
     def _follow(self, shares: Sequence[Sequence[int]] = ()) -> None:
         self._frontier.scheduler.schedule.pause(bool(self.run) and not self._refresh)

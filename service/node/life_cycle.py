@@ -43,7 +43,7 @@ from xyro.service.node.seeds import failed_seeds, why_unread
 from xyro.service.node.services import NO_PLUGINS, PluginSet
 from xyro.wire.errors import InputError
 from xyro.wire.text import LOG_FIELDS, counted, printable
-from xyro.wire.urls import canonical
+from xyro.wire.urls import canonical, load_suffixes
 
 SEEDS_AT_ONCE = 5_000
 """seeds that are handed over in one commit group"""
@@ -125,6 +125,7 @@ def run(job: Job) -> Ended:
         crawl_file.remember(job.data, settings, *(partition.store for partition in homes))
         if job.stopping is None:
             process_memory.tune()
+        load_suffixes()
         return uvloop.run(_Life(job, seeds, stopping, opened).run(data, guard))
 
 

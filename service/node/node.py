@@ -489,7 +489,10 @@ class Node:
         return len(self.queue) <= LOW_WATER
 
     def _idle(self) -> bool:
-        """Nothing is being read, no order waits, and no report that may lead to one."""
+        """Tell whether nothing is being read, no order waits, and no report that may lead to one. A node of several
+        cannot tell: the others may be reading."""
+        if self.network.nodes > 1:
+            return False
         return self._starving() and not (self.pool.in_flight or self.unsynced or self.bus.waiting(topics.ORDERS))
 
     def _pressing(self) -> bool:

@@ -26,7 +26,7 @@ from xyro.wire.bus import Bus
 from xyro.wire.clock import Clock
 from xyro.wire.commands import Command, CommandAnswer
 from xyro.wire.errors import MachineError, XyroError
-from xyro.wire.messages import Message, PageReport, Submit
+from xyro.wire.messages import CashTransfer, Message, PageReport, Submit
 from xyro.wire.questions import Question
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ LEAST_HOLD = 0.001
 """seconds: a rest that a clock of floats cannot tell from none would be waited for again and again"""
 LONGEST_HOLD = 1.0
 """seconds that cash of other partitions waits for a report to share its group with, while the node has something to
-read; a transfer and its Ack, both held, have to be back before it is sent again (outbox.SOONEST)"""
+read or is one of several; a transfer and its Ack, both held, have to be back before it is sent again
+(outbox.SOONEST)"""
 SNAPSHOT_SHARE = 4
 """of the bytes of all columns so many are journal before a snapshot: one of 10 M pages rewrites half a gigabyte"""
 CHUNKS_A_TURN = 4
@@ -178,8 +179,8 @@ class PartitionLoop:
             async with asyncio.timeout(self._rest()):
                 if not await self._receive():
                     return False
-        if self._partitions > 1 and not self._later:
-            await self._hold()
+        if self._partitions > 1 and not self._later and await self._hold():
+            return True
         if self._work and not self._later and not self._work.urgent and (patience := self._patience()):
             await self._window(patience)
         return True
@@ -196,31 +197,32 @@ class PartitionLoop:
             return least
         return max(least, min(least * self._partitions, LONGEST_WINDOW))
 
-    async def _hold(self) -> None:
-        """Keep cash of others for the next group of reports, which is cheaper than one of its own."""
-        end = self.clock.monotonic() + LONGEST_HOLD
+    async def _hold(self) -> bool:
+        """Keep cash of others for the next group of reports, which is cheaper than one of its own. True: none came for
+        as long as that may take."""
+        end, looked_at = self.clock.monotonic() + LONGEST_HOLD, 0
         while self._work and self._work.may_wait and not self._later and not self._idle() and not self._due():
-            if self._awakes:
-                return
+            if not self.frontier.scheduler.leases:
+                if self._awakes(self._work.transfers[looked_at:]):
+                    return False
+                looked_at = len(self._work.transfers)
             if (left := end - self.clock.monotonic()) < LEAST_HOLD:
-                return
+                return True
             self._news.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, TICK)):
                     await self._news.wait()
             if self.bus.waiting(self._topic) and not await self._receive():
-                return
+                return False
+        return False
 
-    @property
-    def _awakes(self) -> bool:
-        """Tell whether what came in brings pages that may be read to a partition that has nothing to read: they may
+    def _awakes(self, transfers: Sequence[CashTransfer]) -> bool:
+        """Tell whether these bring pages that may be read to this partition, which has nothing to read: they may
         matter more than all that is read meanwhile."""
-        frontier, transfers = self.frontier, self._work.transfers
-        if frontier.scheduler.leases or not transfers:
+        if not (items := [item for transfer in transfers for item in transfer.items]):
             return False
-        items = [item for transfer in transfers for item in transfer.items]
-        found = frontier.partition.url_index.find([item.url for item in items])
-        may_be_read = frontier.pages.may_be_read
+        found = self.frontier.partition.url_index.find([item.url for item in items])
+        may_be_read = self.frontier.pages.may_be_read
         return any(page < 0 and may_be_read(item.url, item.depth) for item, page in zip(items, found, strict=True))
 
     def _rest(self) -> float:

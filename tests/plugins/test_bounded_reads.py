@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 from tests.frontier.rig import Crawl, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
 from xyro.configs.schema import Settings
@@ -56,3 +59,25 @@ def test_requests_under_way_as_a_run_begins_are_none_of_its_reads() -> None:
     rounds(crawl, 9)
     assert (crawl.counts()["reads"], crawl.counts()["charged"]) == (2, 2)
     assert crawl.counts()["reads_total"] == len(earlier) + 2
+
+
+def test_a_partition_that_is_opened_again_wants_no_turn_of_its_own(tmp_path: Path) -> None:
+    """Its alarm rang for ever where no run had ever begun: four turns a second, and no message waited for others."""
+    for _ in range(2):
+        crawl = Crawl.on_disk(tmp_path / "data", plugins=[ReadQuota])
+        crawl.submit(*PAGES[:2])
+        rounds(crawl, 3)
+        assert crawl.frontier.next_time() == math.inf
+        crawl.close()
+
+
+def test_a_partition_that_is_opened_again_in_a_run_says_anew_what_it_needs(tmp_path: Path) -> None:
+    crawl = Crawl.on_disk(tmp_path / "data", plugins=[ReadQuota])
+    crawl.pending[0].append(BoundReads(0, 7, 2, FAR, False))
+    rounds(crawl, 2)
+    crawl.close()
+    crawl = Crawl.on_disk(tmp_path / "data", plugins=[ReadQuota])
+    assert crawl.frontier.next_time() <= crawl.now
+    rounds(crawl, 3)
+    assert crawl.frontier.next_time() > crawl.now
+    crawl.close()

@@ -8,6 +8,7 @@ import contextlib
 import pytest
 
 from tests.service.broker import running_broker
+from xyro.service.cluster import transport
 from xyro.service.cluster.broker_link import BrokerLink
 from xyro.service.cluster.transport import ClusterBus
 from xyro.wire import topics
@@ -63,6 +64,35 @@ async def test_urls_for_a_partition_that_leaves_reach_it_where_it_is_opened_next
             (came,) = await two.receive(topics.pages(0), 10)
         assert isinstance(came, Submit) and came.urls == PART.urls and came.request
         assert one.counts.undecodable == two.counts.undecodable == 0
+
+
+async def test_cash_and_acks_leave_seldom_and_what_somebody_waits_for_at_once_and_in_order(monkeypatch, tmp_path):
+    monkeypatch.setattr(transport, "SPACING", 1.0)
+    async with two_nodes(tmp_path) as (one, two):
+        came: list[object] = []
+
+        def post(seq: int) -> None:
+            one.sender(1).post(topics.pages(2), Ack(source=1, target=2, seq=seq))
+
+        async def receive(messages: int) -> float:
+            while len(came) < messages:
+                came.extend(await two.receive(topics.pages(2), 10))
+            return asyncio.get_running_loop().time()
+
+        async with asyncio.timeout(30):
+            post(1)
+            first = await receive(1)
+            for seq in (2, 3):
+                post(seq)
+                await asyncio.sleep(0.05)
+            assert two.counts.received == 1
+            assert await receive(3) - first >= 0.9
+            assert one.counts.sent == two.counts.received == 2
+            post(4)
+            one.sender(1).post(topics.pages(2), PART)
+            soon = await receive(5) - first
+        assert [getattr(message, "seq", PART.urls) for message in came[:5]] == [1, 2, 3, 4, PART.urls]
+        assert soon < 1.9, "the part waited for the next frame of cash"
 
 
 @pytest.mark.long
