@@ -17,7 +17,9 @@ which spends every third turnover is not, and herds that one menu pays err toget
 which shows in its own movement: with m the one from a snapshot to now, a page's squared half width is W^2 times the
 mean of m^2 / q^2 over the snapshots, over that of all pages. Near snapshots count more, by W / q, and the mean of all
 pages counts as one more snapshot. PART of that is the half width: the mean of many moments is nearer to the truth than
-now is, so m is mostly the error of now.
+now is, so m is mostly the error of now. Where all pages err together, or the web itself changes, one moment is farther
+off than most: N^2 of now is as many times that of all moments as now lies farther from every snapshot than these from
+each other, but never less; and half widths are that many times these which SURE of all movements stay below.
 
 What moves is the middle of a page's interval (importance.centred). A page takes the mean of the ALIKE sample pages
 whose importance is nearest to its own, among the NEAR of them that were found just before and after it: those that one
@@ -53,12 +55,14 @@ KEEP = 8
 APART = 3.0
 """turnovers, but at most half a window, after which the chance of what cash has come is another: a page spends every
 second turnover or so"""
-PART = 0.87
+PART = 0.84
 NEAR, ALIKE = 8, 3
 """sample pages before and after a page among which those of its importance are looked for, and how many are taken"""
 ROUNDS = 4
 """of least squares, each weighed by the one before"""
 LEAST = 1e-9
+GREATEST = 10.0
+"""times the mean moment's squared chance that a moment may show"""
 FLOOR = 0.01
 """importance below which pages are alike"""
 
@@ -129,14 +133,10 @@ class Snapshots:
         judged = [(pair, move) for pair, move in zip(pairs, moves, strict=True) if np.isfinite(move).sum() >= SMALLEST]
         if len(judged) < 2 or judged[-1][0][1] is not now:
             return None
-        whole, expected = _fitted(now, judged)
-        ratios = np.square(np.array([move for _, move in judged])) / expected[:, None]
-        with_now = np.array([pair[1] is now for pair, _ in judged])
-        weights = np.sqrt(np.minimum(whole / expected[with_now], 1.0))
-        whole *= PART * PART * float(np.nanquantile(ratios, SURE))
-        squares = whole * _weighed(ratios[with_now], weights, float(np.nanmean(ratios)))
+        fitted = _fitted(now, judged)
+        moves_to_now = np.array([move for (_, late), move in judged if late is now])
         values = np.where(np.isnan(importance), np.inf, now.values).astype(np.float64)
-        return HalfWidths(self.stride, values, squares)
+        return HalfWidths(self.stride, values, fitted.whole_now() * _own_parts(fitted, moves_to_now))
 
     def _at(self, time: float, window: float, importance: Reals) -> SampleImportance:
         values = np.log(np.maximum(importance, FLOOR)).astype(np.float32)
@@ -174,17 +174,50 @@ def _moved(early: SampleImportance, late: SampleImportance, pages: int) -> NDArr
     return moves
 
 
-def _weighed(ratios: Reals, weights: Reals, mean: float) -> Reals:
-    """Each page's mean ratio over the snapshots, over that of all pages at all moments, which counts as one more."""
-    each = np.where(np.isfinite(ratios), weights[:, None], 0.0)
-    found: Reals = ((each * np.nan_to_num(ratios)).sum(axis=0) / max(mean, LEAST) + 1.0) / (each.sum(axis=0) + 1.0)
+class _Fit(NamedTuple):
+    """The remembered error and the chance that fit the movements of the sample."""
+
+    remembered: float
+    """(fade B)^2 of now"""
+    chance: float
+    """(N / T)^2 at the mean moment, with the window of now"""
+    sure: float
+    """the square, over the expected one, that SURE of the movements of all pages in all pairs stay below"""
+    expected: Reals
+    """q^2 of the pairs of which one is now"""
+    squares: Reals
+    """the squared movements that SURE of the pages stay below in these"""
+
+    def whole_now(self) -> float:
+        """W^2 of now, of which PART is the half width, squared."""
+        return PART * PART * self.sure * (self.remembered + self.chance_now() * self.chance)
+
+    def chance_now(self) -> float:
+        """By how much the squared chance of now exceeds that of the mean moment: 1 to GREATEST."""
+        if not self.chance > 0.0:
+            return 1.0
+        others = self.expected - self.chance
+        shown = np.average(self.squares / self.sure - others, weights=1.0 / self.expected)
+        return min(max(float(shown) / self.chance, 1.0), GREATEST)
+
+
+def _own_parts(fitted: _Fit, moves: NDArray[np.float32]) -> Reals:
+    """Return each page's squared movements to now, over the expected ones, in parts of the mean page's: float64[n].
+
+    moves: float32[snapshots, pages]; the mean page's count as one more snapshot of each.
+    """
+    ratios = np.square(moves) / fitted.expected[:, None]
+    whole = fitted.remembered + fitted.chance
+    weights = np.where(np.isfinite(ratios), np.sqrt(np.minimum(whole / fitted.expected, 1.0))[:, None], 0.0)
+    mean = max(float(np.nanmean(ratios)), LEAST)
+    found: Reals = ((weights * np.nan_to_num(ratios)).sum(axis=0) / mean + 1.0) / (weights.sum(axis=0) + 1.0)
     return found
 
 
 def _fitted(
     now: SampleImportance, judged: Sequence[tuple[tuple[SampleImportance, SampleImportance], NDArray[np.float32]]]
-) -> tuple[float, Reals]:
-    """Fit the movements of the sample between pairs of snapshots: W^2 of now, and q^2 of each pair."""
+) -> _Fit:
+    """Fit the movements of the sample between pairs of snapshots."""
     rows = np.array([_equation(now, *pair, move) for pair, move in judged])
     parts, squares = np.hsplit(rows, [2])
     squares = squares.ravel()
@@ -192,7 +225,11 @@ def _fitted(
     for _ in range(ROUNDS):  # a square is as uncertain as it is expected to be large
         both = _solved(parts * weights[:, None], squares * weights)
         weights = 1.0 / np.maximum(parts @ both, LEAST)
-    return max(float(both.sum()), LEAST), np.maximum(parts @ both, LEAST)
+    expected = np.maximum(parts @ both, LEAST)
+    times = np.concatenate([np.square(move) / much for (_, move), much in zip(judged, expected.tolist(), strict=True)])
+    with_now = np.array([late is now for (_, late), _ in judged])
+    sure = max(float(np.nanquantile(times, SURE)), LEAST)
+    return _Fit(float(both[0]), float(both[1]), sure, expected[with_now], squares[with_now])
 
 
 def _solved(parts: Reals, squares: Reals) -> Reals:

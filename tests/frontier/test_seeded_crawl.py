@@ -25,19 +25,19 @@ from tests.frontier.seeded_crawl import VARIANTS, digests
 FROZEN = {
     ("default", 1): {
         "orders": "170b6d21be98b95153a7c2dac8a2b767",
-        "pages": "ebb23211a80738ab4d65cf43faf33a22",
+        "pages": "15eb9e732a54747db7c0362d7e74198d",
         "links": "533fb3a5ead38ff134e1f73c4447c390",
         "sums": "484 pages, 2422 reads, 2624 orders",
     },
     ("default", 4): {
         "orders": "823522778932e2a6f1ec83ec8bd91ade",
-        "pages": "b6d8165a724b3b4e9b31d795ad3e8dd5",
+        "pages": "826c105bbfa7975a6678ce7a8cea740a",
         "links": "c703b9025c01564a5b00eb1efdc0ce67",
         "sums": "480 pages, 2473 reads, 2676 orders",
     },
     ("more", 4): {
         "orders": "374c5f66f3e11f5ee3b624ba98093656",
-        "pages": "50dc95ad6c904469082ca1cd4d262693",
+        "pages": "703764d3207fb9acb545dd0b29ea6d04",
         "links": "30f036016672eb8cb1d94a10dae92d3c",
         "sums": "479 pages, 2520 reads, 2715 orders",
     },
