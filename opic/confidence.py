@@ -120,7 +120,8 @@ NEVER = Law(0.547, 0.857, 0.539, 1.029)
 opic confidence --fit` (5 shapes x 2 seeds of 6,000 pages, worst moment of the worst graph, and MARGIN)."""
 TRUSTED, FADE = 3.0, 1.5
 """turnovers since the crawl last outgrew itself from which movement is the better witness; how errors fall from then"""
-YOUNG, BEST, WIDEST = 0.27, 2.5, 1.5
+YOUNG, BEST = 0.27, 2.5
+NARROWEST, WIDEST = 0.05, 1.5
 EARLIEST, LATEST = 0.1, 10.0
 """turnovers before and after which the age of a crawl says no more"""
 
@@ -128,13 +129,13 @@ EARLIEST, LATEST = 0.1, 10.0
 def young_width(time: Reals | float, settled: Reals | float) -> Reals:
     """Half widths by the clock alone: turnovers in all, and since the crawl last outgrew itself (or a page's birth).
 
-    YOUNG (t/BEST + BEST/t) / (1 + (s/TRUSTED)^FADE), at most WIDEST. In its first turnovers a crawl has measured
-    little; one that still outgrows itself after eight has measured another graph well. Fitted to crawls of 12 real
+    YOUNG (t/BEST + BEST/t) / (1 + (s/TRUSTED)^FADE), NARROWEST to WIDEST. In its first turnovers a crawl has measured
+    little; one that still outgrows itself after eight has measured another graph well. Fitted to crawls of 11 real
     graphs, from each of which it is off by a factor of 1.5 either way.
     """
     age = np.clip(time, EARLIEST, LATEST) / BEST
     wide = YOUNG * (age + 1.0 / age) / (1.0 + (np.asarray(settled, np.float64) / TRUSTED) ** FADE)
-    found: Reals = np.minimum(wide, WIDEST)
+    found: Reals = np.clip(wide, NARROWEST, WIDEST)
     return found
 
 

@@ -175,7 +175,7 @@ def test_a_young_crawl_is_least_sure_at_first_and_while_it_grows_late():
     first, read_once, late = (float(young_width(time, 0.5)) for time in (0.5, 2.8, 9.0))
     assert 0.4 < read_once < 0.6 and first > 2 * read_once and late > 1.5 * read_once
     assert young_width(50.0, 1.0) == young_width(10.0, 1.0) and young_width(0.0, 0.0) <= 1.5
-    assert (np.diff(young_width(8.0, np.arange(30.0))) < 0).all()
+    assert (np.diff(young_width(8.0, np.arange(20.0))) < 0).all() and young_width(8.0, 99.0) == 0.05
 
 
 def test_a_repaired_directory_that_lost_pages_still_has_half_widths():
