@@ -22,7 +22,6 @@ from xyro.metadata import rows
 from xyro.metadata.rows import Mark
 from xyro.opic.confidence import (
     FARTHEST,
-    LAWS,
     LEAST,
     Trend,
     condition,
@@ -31,6 +30,7 @@ from xyro.opic.confidence import (
     half_widths,
     interval,
     trend,
+    young_width,
 )
 from xyro.opic.importance import TICKS, centred, elapsed, never_measured
 from xyro.opic.page_parts import Mass
@@ -110,8 +110,10 @@ class ImportanceBounds:
 
     def _widths(self, pages: Pages) -> Reals:
         """Half widths of the intervals of pages."""
+        numbers = np.arange(*pages.indices(len(self._flow))) if isinstance(pages, slice) else pages
         never, age = never_measured(self._flow[pages]), elapsed(self.clock, self._birth[pages])
-        return half_widths(self._middles(pages) / self._mean, never, self.settled, age, self._moved)
+        middles, time = self._middles(pages) / self._mean, self.clock / TICKS
+        return half_widths(numbers, middles, never, time, self.settled, age, self._moved)
 
     def _middles(self, pages: Pages) -> Reals:
         """Middles of the intervals, in the unit of the importances."""
@@ -163,7 +165,7 @@ class ImportanceBounds:
         old = np.array([mark.importance for mark in then])
         backed = np.array([mark.backed for mark in then]) / TICKS
         turnovers = np.array([self.clock - mark.clock for mark in then]) / TICKS
-        widths = LAWS["crawl"].width(backed, old)
+        widths = young_width(np.array([mark.clock for mark in then]) / TICKS, backed)
         now = self.importance(ids)
         off = np.abs(np.log(np.maximum(now, TINY) / np.maximum(self._middles(ids), TINY)))
         return trend(now, self._widths(ids) + off, old, widths, turnovers)
