@@ -77,7 +77,7 @@ class TrafficCounts:
 
 @dataclass(slots=True)
 class _Outgoing:
-    """What waits for a node."""
+    """The messages that wait to leave for a node."""
 
     due_at: float
     """monotonic"""
