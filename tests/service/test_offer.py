@@ -105,6 +105,6 @@ def test_rows_of_a_table_differ_and_it_says_where_more_bandwidth_changes_nothing
         shown = [line.split() for line in table if line.startswith(("obsolescence", "mixed"))]
         assert len(shown) == len({(row[0], row[3]) for row in shown}) == rows * policies
         assert table.count(said) == (policies if rate < 1e-3 else 0)
-    busy = plan_table(report(PAGES, RefreshSettings(), PlanQuestion()))
+    busy = plan_table(report(PAGES, RefreshSettings(), PlanQuestion(), 0.0))
     assert busy.count("\nobsolescence") == 6 and said not in busy
     assert [line.split()[1] for line in busy.splitlines()[1:4]] == ["20", "50", "100"]
