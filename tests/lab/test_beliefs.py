@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xyro.lab.crawls.belief_lab import WARM_UP, main, run
+from xyro.lab.crawls.belief_lab import WARM_UP, knowing, main, run
 from xyro.lab.crawls.belief_worlds import HELD_OUT, WORLDS, BeliefWorld
+from xyro.lab.crawls.script_referee import ScriptReferee, day_of
 from xyro.lab.web.scripted import ScriptedPage
 from xyro.lab.web.shape import DAY, ORIGIN
 
@@ -67,10 +68,18 @@ def test_plans_are_held_against_the_days_after_them():
 
 def test_the_floor_is_the_error_of_who_knows_the_rates():
     """Chance makes the freshness of few pages, and hardly that of many."""
-    few, many = (site([np.sort(np.random.default_rng((6, k)).uniform(0.0, DAYS, 4 * DAYS)).tolist() for k in range(n)],
-                      [1.0] * n) for n in (20, 500))  # fmt: skip
-    floors = [run(world, 1.0, DAYS)[0].floor for world in (few, many)]
-    assert 0.0 < floors[1] < 0.01 < 3.0 * floors[1] < 3.0 * floors[0] < 0.3
+    floors = []
+    for count in (20, 2_000):
+        rng = np.random.default_rng(6)
+        world = site([np.sort(rng.uniform(0.0, DAYS, 4 * DAYS)).tolist() for _ in range(count)], [1.0] * count)
+        pages = np.tile(np.arange(count), DAYS + 1)
+        times = ORIGIN + DAY * np.repeat(np.arange(DAYS + 1), count) + DAY * (pages / count - 1.0)
+        truth = ScriptReferee(world.pages, world.importance).judge(pages, times, ORIGIN + DAYS * DAY)
+        came = [truth.freshness(*day_of(day)) for day in range(WARM_UP + 1, DAYS + 1)]
+        found = knowing(world, pages, times, DAYS)
+        assert found.tolist() == pytest.approx([(1.0 - np.exp(-4.0)) / 4.0] * len(came), abs=0.03)
+        floors.append(np.mean(np.abs(found - came)))
+    assert 0.0 < floors[1] < 0.01 < 0.02 < floors[0] < 0.2
     still = run(site([[] for _ in range(30)], [1.0] * 30), 0.5, DAYS)[0]
     assert still.floor == 0.0 < still.error
 
