@@ -7,8 +7,9 @@ A page is filed once, when it is read, under the interval of that moment. When i
 the multiplier has grown since, its time has not come, and it is filed anew. So dates follow the collection without ever
 being gone through. Where a bandwidth is set, the governor makes the reads exactly that many: of what is due beyond it
 the page of whose interval most is over comes first (OverduePages); what falls short of it (all pages were read at once,
-and the first are due in days) is filled with the pages that would be next, so that reads spread evenly from the
-beginning.
+and the first are due in days) is filled, of some pages at random, with those of whose interval most is over, so that
+reads spread evenly from the beginning. By dates alone the one page that is known to change all the time, and is due
+first again whenever it was read, had all that is left over for as long as a cycle of reads takes.
 
 Pages with a deadline are read at once, ahead of the plan, and the plan pays: its credit goes below zero, and it waits
 until it has earned that back; its multiplier spends what deadlines leave (bandwidth.py). So the reads of all weeks are
@@ -21,6 +22,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Generator, Iterator
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +31,18 @@ from xyro.frontier.bandwidth import DAY, LATEST, LEAST_BURST, Bandwidth, Governo
 from xyro.frontier.ledger import Ledger
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
-from xyro.metadata.states import HASTENED, State
+from xyro.metadata.states import HASTENED, LEASED, State
 from xyro.refresh.due import DueFolders, OverduePages
 from xyro.wire.ids import LocalPage, local_pages
 
 DUE_AT_ONCE = 512
 """most due pages that one turn looks at"""
-EARLY_AT_ONCE = 128
-"""most pages that one turn looks at before their time"""
+EARLY_AT_ONCE = 64
+"""most pages that one turn reads before their time"""
+CHOICE, LEAST_DRAWN = 8, 32
+"""pages that are looked at for each of these, and at least: .7 ms"""
+DRAWS = 16
+"""pages that are drawn for each that is looked at: most may never have been read"""
 FILED_AT_ONCE = 8192
 """pages a turn that are filed anew: median 9 ms on a busy machine, where each is in a folder of its own"""
 SLACK = 0.02
@@ -131,7 +137,7 @@ class DueQueue:
         room -= yield from self._begun(now, room)
         self._rest = min(self._rest, now + self.folders.unit_seconds)  # the clock may have been set back
         if self.bandwidth.fixed and not self.behind and not self.filing and now >= self._rest:
-            yield from self._early(now, min(room, EARLY_AT_ONCE))
+            yield from self._early(now, room)
 
     def _begun(self, now: float, room: int) -> Generator[tuple[LocalPage, RefreshRow], None, int]:
         """Pages of folders that have begun, as far as the credit goes. Returns how many there were."""
@@ -193,49 +199,36 @@ class DueQueue:
         return True
 
     def _early(self, now: float, room: int) -> Iterator[tuple[LocalPage, RefreshRow]]:
-        """Yield the pages that would be next, as far as the credit goes; a page with a time of its own keeps it."""
-        timed: list[Pages] = []
-        moved = looked = 0
-        while looked < EARLY_AT_ONCE and moved < room and self.affords and (ahead := self._next_few(timed)) is not None:
-            for turn, page in enumerate(local_pages(ahead)):
-                if looked >= EARLY_AT_ONCE or moved >= room or not self.affords:
-                    timed.append(ahead[turn:])
-                    break
-                looked += 1
-                row = self.partition.row(page) or NOTHING
+        """Yield pages before their time, as far as the credit goes: of some at random those of whose interval most is
+        over. A page with a time of its own keeps it."""
+        limit = min(int(self.governor.credit), room, EARLY_AT_ONCE)
+        if limit < 1:
+            return
+        early: list[tuple[float, LocalPage, RefreshRow]] = []
+        for page in self._drawn(now, max(LEAST_DRAWN, CHOICE * limit)):
+            row = self.partition.row(page) or NOTHING
+            if row.weight > 0.0 and not self.bandwidth.is_early(page, row, now):
                 interval = self.bandwidth.of_row(page, row)
-                later = row.last_read + interval.seconds
-                if row.weight <= 0.0 or interval.term != "policy" or self.bandwidth.is_early(page, row, now):
-                    timed.append(ahead[turn : turn + 1])
-                    continue
-                moved += 1
-                due = int(self.partition.columns["due"][page])
-                if later > due + max(SLACK * interval.seconds, self.folders.unit_seconds):
-                    self.put(page, second(later))
-                else:
-                    yield page, row
-        for pages in timed:
-            self.recover(pages, self.partition.columns["due"][pages])
-        if moved:
-            self._pause = PAUSE
-        elif timed:  # where pages were only dated anew, those behind them may be next
+                if interval.term == "policy":
+                    early.append(((now - row.last_read) / interval.seconds, page, row))
+        if not early:
             self._rest, self._pause = now + self._pause, min(2.0 * self._pause, self.folders.unit_seconds)
+            return
+        self._pause = PAUSE
+        early.sort(key=itemgetter(0), reverse=True)
+        for _, page, row in early[: min(limit, -(-len(early) // 2))]:
+            if not self.affords:
+                break
+            yield page, row
 
-    def _next_few(self, timed: list[Pages]) -> Pages | None:
-        """Pages from the head of the folders that may be read before their time, as far as the columns tell; others are
-        kept (what failed, or is hastened, comes at its own time). None: nothing is filed, or too much was passed over.
-        """
-        head = self.folders.next_due()
-        if head is None or len(timed) >= EARLY_AT_ONCE:
-            return None
-        columns, unit = self.partition.columns, self.folders.unit_seconds
-        pages = self.folders.pop(head, DUE_AT_ONCE)
-        due = columns["due"][pages].astype(np.int64)
-        pages = pages[(due > 0) & (np.minimum(due + unit - 1, LATEST) // unit == head // unit)]  # others are stale
-        fixed = (columns["state"][pages] != _READ) | (columns["flags"][pages] & HASTENED > 0)
-        timed.append(pages[fixed])
-        free: Pages = pages[~fixed]
-        return free
+    def _drawn(self, now: float, count: int) -> list[LocalPage]:
+        """Draw so many of the pages that wait for their time, or fewer, where few do."""
+        columns, draw = self.partition.columns, np.random.default_rng((self.partition.number, round(now * 1e3)))
+        few = columns.n <= DRAWS * count
+        pages = np.arange(columns.n) if few else np.unique(draw.integers(0, columns.n, DRAWS * count))
+        waits = (columns["state"][pages] == _READ) & (columns["due"][pages] > now)
+        waits &= columns["flags"][pages] & (HASTENED | LEASED) == 0
+        return local_pages(draw.permutation(pages[waits])[:count])
 
     @property
     def affords(self) -> bool:

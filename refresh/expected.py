@@ -8,7 +8,7 @@ by the same factor for pages of any age, so the sketch keeps one number for each
 of importance x share of that rate x exp(-rate age). Pages are summed by the octave of their rate, for the belief may be
 off by another factor in each (calibration.py). A read takes a page out with what it has decayed to and puts it in anew.
 Obsolescence, the sum of r lambda age, is linear in the time and needs two sums. `believed` holds the same pages as they
-are at their reads, undecayed: what a plan rests on.
+are at their reads, undecayed: what a plan rests on, for the long run and (`coming`) for the days from now on.
 
 Invariant: the sums are those over the pages as they are now (`Expected.of`); those of importance and of weights are
 integers and exact, the decaying ones forget their rounding as they decay. A page is taken out with the very numbers
@@ -98,8 +98,7 @@ class RateMixture:
         octaves = np.array([octave(each) for each in rates.tolist()], np.int64)
         sums = np.maximum(self.sums, 0.0)[octaves]
         whole = sums.sum(axis=1)
-        x = np.maximum(days, SHORTEST)[:, None] * RATES
-        lasting = (sums * (-np.expm1(np.maximum(-x, LEAST)) / x)).sum(axis=1)
+        lasting = (sums * lasting_shares(days)).sum(axis=1)
         return np.where(whole > 0.0, lasting / np.maximum(whole, TINY), freshness(rates, days))
 
     def dump(self, octaves: Sequence[int]) -> list[tuple[int, float, bytes]]:
@@ -122,6 +121,13 @@ class RateMixture:
             parts = np.frombuffer(packed, "<f2")
             found.sums[number, : len(parts)] = largest * parts.astype(np.float64)
         return found
+
+
+def lasting_shares(days: Reals) -> Reals:
+    """Share of the time that a copy is fresh which is read every so many days, by node: (1 - e^-x) / x, x = l t."""
+    x = np.maximum(days, SHORTEST)[:, None] * RATES
+    found: Reals = -np.expm1(np.maximum(-x, LEAST)) / x
+    return found
 
 
 class Expected:
@@ -208,6 +214,22 @@ class Expected:
         passed = max(0.0, now - self._time) / DAY
         importance = np.array(self._importance) / SCALE
         found: Reals = np.clip(importance - self._fresh @ np.exp(-passed * RATES), 0.0, importance)
+        return found
+
+    def coming(self, long_run: Reals, now: float, days: float) -> Reals:
+        """As `stale`, in the mean of so many days from now. long_run: the shares that reads keep fresh
+        (Population.long_run).
+
+        There reads give back what is lost, l f a day of a node of rate l of which the share f is kept. Where more or
+        less is stale than that, they give more or less in proportion: what is fresh goes towards f as e^(-k t), with
+        k = l / (1 - f). That is 2 / t where reads are frequent, t days apart, and l where there is none.
+        """
+        paces = RATES / np.maximum(1.0 - long_run, 1e-9) * days
+        now_fresh = self._fresh * np.exp(-max(0.0, now - self._time) / DAY * RATES)
+        goal = np.maximum(self.believed.sums, 0.0) * long_run
+        fresh = goal + (now_fresh - goal) * (-np.expm1(-paces) / paces)
+        importance = np.array(self._importance) / SCALE
+        found: Reals = np.clip(importance - fresh.sum(axis=1), 0.0, importance)
         return found
 
     def obsolescence(self, now: float) -> float | None:

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
+import msgpack
 from msgspec import Struct, field
 
 from xyro.refresh.calibration import Calibration
-from xyro.refresh.expected import RateMixture
+from xyro.refresh.expected import Expected
 from xyro.refresh.population import ChanceWaits, Population
 
 
 class PlanPart(Struct, frozen=True):
-    """A sketch of pages, what is believed behind their rates, and how often changes came beside that."""
+    """A sketch of pages, how fresh they are believed to be and by which rates, how often changes came beside that."""
 
     pages: Population = field(default_factory=Population)
     calibration: Calibration = field(default_factory=Calibration)
-    believed: RateMixture = field(default_factory=RateMixture)
+    expected: Expected = field(default_factory=Expected)
 
     def dump(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return it as plain values, which JSON can tell."""
         return {
             "pages": self.pages.dump(),
             "chance_waits": self.pages.chance_waits.dump(),
             "calibration": self.calibration.dump(),
-            "believed": self.believed.sums.tolist(),
+            "expected": base64.b64encode(msgpack.packb(self.expected.dump())).decode(),
         }
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> PlanPart:
         """Take over what `dump` gave."""
         pages = Population.load(state["pages"], ChanceWaits(**state["chance_waits"]))
-        return cls(pages, Calibration.load(state["calibration"]), RateMixture(np.array(state["believed"])))
+        expected = Expected.load(msgpack.unpackb(base64.b64decode(state["expected"])))
+        return cls(pages, Calibration.load(state["calibration"]), expected)
 
     @classmethod
     def merged(cls, parts: Iterable[PlanPart]) -> PlanPart:
@@ -42,5 +44,5 @@ class PlanPart(Struct, frozen=True):
         for part in parts:
             whole.pages.merge(part.pages)
             whole.calibration.merge(part.calibration)
-            whole.believed.merge(part.believed)
+            whole.expected.merge(part.expected)
         return whole

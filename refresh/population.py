@@ -25,8 +25,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from xyro.refresh.expected import RateMixture
+from xyro.refresh.expected import RateMixture, lasting_shares
 from xyro.refresh.policy import Reals, Rules, freshness, spent, water_level
+from xyro.refresh.rate_belief import NODES, OCTAVES, octave
 
 STEPS = 8
 """bins an octave"""
@@ -229,6 +230,21 @@ class Population:
             obsolescence=float((importance_sums * missed).sum() / importance_sums.sum()),
             never=float(bins.pages[never].sum() / self.pages),
         )
+
+    def long_run(self, reads_per_day: float, rules: Rules) -> Reals:
+        """Return the share of the time that copies are fresh in the long run: float64[OCTAVES, NODES], in the mean of
+        the pages of an octave of rates, by importance, as if they changed at a node's rate."""
+        bins, found = self.bins, np.zeros((OCTAVES, NODES))
+        if not bins.pages.size:
+            return found
+        mu, rules = self.multiplier(reads_per_day, rules), self._rules(rules)
+        intervals = rules.intervals(bins.importance * self.scale(), bins.rate, mu)
+        importance, read = bins.pages * bins.importance, np.isfinite(intervals)
+        octaves = np.array([octave(each) for each in bins.rate.tolist()], np.int64)
+        np.add.at(found, octaves[read], lasting_shares(intervals[read]) * importance[read, None])
+        whole = np.bincount(octaves, importance, OCTAVES)
+        found /= np.maximum(whole, 1e-300)[:, None]
+        return found
 
     def needed(self, target: float, rules: Rules, believed: RateMixture | None = None) -> float:
         """Reads a day that give this freshness (0 < target < 1); infinite where no bandwidth does, by the rules.

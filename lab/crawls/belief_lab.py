@@ -8,13 +8,18 @@ and of all seeds, by importance:
     fresh       share of time that copies were up to date
     missed      changes that a copy was behind
     error       how far a day's headline was from that day's freshness
+    floor       the same of one who knows how often each page changes by the world's law (in a history, and in the
+                ephemeral world: as often as it did, at any time), and no change: the mean of DRAWS other draws, under
+                the same reads
     bias        the headline minus the truth
     model       the model alone minus the truth
     covered     share of the looks, one an hour, whose interval held the freshness of the moment
     rate        mean of ln(believed rate / changes a day that came), pages that changed at least 5 times
-    plan        how far the freshness that `xyro plan` foretold at the end of a day was from that of the next one, in
-                parts of that; plan_bias: the same with its sign
-    spends      what it foretold of that day's reads over those that came, less 1
+    day, week   how far the freshness that `xyro plan` foretold at the end of a day for the next one was from that which
+                came, in parts of that; the same of the next week
+    plan        the same of the long run, as foretold on the evenings of the last third of all days, and came in that
+                third: the long run, if a third of the days are a cycle of reads; plan_bias: with its sign
+    spends      what it foretold of the next day's reads over those that came, less 1
 """
 
 from __future__ import annotations
@@ -26,8 +31,10 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xyro.configs.load import SERVE, load
 from xyro.frontier.batch import MessageBatch
@@ -35,6 +42,7 @@ from xyro.frontier.frontier import Frontier
 from xyro.frontier.scope import Scope
 from xyro.lab.crawls.belief_worlds import HELD_OUT, HOUR, WORLDS, BeliefWorld, history
 from xyro.lab.crawls.script_referee import Reals, ScriptReferee, day_of
+from xyro.lab.web.scripted import ScriptedPage
 from xyro.lab.web.shape import DAY, ORIGIN
 from xyro.metadata.partition import Partition
 from xyro.metadata.recovery import recover
@@ -47,11 +55,13 @@ from xyro.wire.ids import LocalPage
 from xyro.wire.messages import FetchOrder, Kind, Links, PageReport, Priority, Submit
 
 SITE = "http://site.example"
-WARM_UP = 2
-"""days that are not judged"""
+WARM_UP, WEEK = 2, 7
+"""days that are not judged, and those of a week"""
 GRAIN = 60.0
 """seconds between two turns at least"""
 ROOM = 1 << 30
+DRAWS, SEED = 20, 11
+"""worlds with other changes that the floor is the mean of"""
 NO_LINKS = Links((), b"")
 
 
@@ -62,10 +72,13 @@ class BeliefVerdict:
     fresh: float
     missed: float
     error: float
+    floor: float
     bias: float
     model: float
     covered: float
     rate: float
+    day: float
+    week: float
     plan: float
     plan_bias: float
     spends: float
@@ -82,6 +95,15 @@ class BeliefMoment:
     high: float
 
 
+class Foretold(NamedTuple):
+    """The forecast of `xyro plan`: freshness in the long run, of the next day and week, and reads a day."""
+
+    long_run: float
+    next_day: float
+    next_week: float
+    reads: float
+
+
 class MadeUpCrawl:
     """A frontier over a world. `live` until a moment; `reads` are (page of the world, time)."""
 
@@ -91,8 +113,8 @@ class MadeUpCrawl:
         self.changes = [np.array(page.changes) for page in world.pages.values()]
         self.reads: list[tuple[int, float]] = []
         self.moments: list[BeliefMoment] = []
-        self.plans: list[tuple[float, float]] = []
-        """freshness, reads a day: as foretold at the end of each day"""
+        self.plans: list[Foretold] = []
+        """at the end of each day"""
         self.now = ORIGIN
         self.bandwidth = f"{reads_per_day:.3f}/day"
         options: dict[str, object] = {
@@ -161,9 +183,9 @@ class MadeUpCrawl:
     def plan(self) -> None:
         """Note what `xyro plan` foretells of the bandwidth that is set."""
         fresh = self.frontier.freshness
-        part = PlanPart(self.frontier.scheduler.bandwidth.population, fresh.calibration, fresh.expected.believed)
-        row = forecast(part, self.settings.refresh, PlanQuestion(bandwidth=self.bandwidth))[0]
-        self.plans.append((row["freshness"], row["used_per_day"]))
+        part = PlanPart(self.frontier.scheduler.bandwidth.population, fresh.calibration, fresh.expected)
+        row = forecast(part, self.settings.refresh, PlanQuestion(bandwidth=self.bandwidth), self.now)[0]
+        self.plans.append(Foretold(row["freshness"], row["next_day"], row["next_week"], row["used_per_day"]))
 
     def rates(self) -> Reals:
         """The rates that are believed, by page of the world; 0: none is."""
@@ -188,19 +210,23 @@ def run(world: BeliefWorld, share: float, days: int) -> tuple[BeliefVerdict, Mad
 def judged(crawl: MadeUpCrawl, days: int) -> BeliefVerdict:
     """Hold a run against the truth."""
     world, end = crawl.world, ORIGIN + days * DAY
-    pages, times = (np.array(values) for values in zip(*crawl.reads, strict=True))
-    truth = ScriptReferee(world.pages, world.importance).judge(pages.astype(np.int64), times.astype(np.float64), end)
+    pages, times = np.array([page for page, _ in crawl.reads]), np.array([when for _, when in crawl.reads])
+    truth = ScriptReferee(world.pages, world.importance).judge(pages, times, end)
     spans = truth.fresh
     start = ORIGIN + WARM_UP * DAY
-    errors, planned, spends = [], [], []
-    for day in range(WARM_UP + 1, days + 1):
-        begin, stop = day_of(day)
-        headlines = [moment.headline for moment in crawl.moments if begin < moment.time <= stop]
-        came = truth.freshness(begin, stop)
-        errors.append(float(np.mean(headlines)) - came)
-        foretold, reads = crawl.plans[day - 2]  # of the evening before
-        planned.append(foretold / came - 1.0)
-        spends.append(reads / max(sum(begin < when <= stop for _, when in crawl.reads), 1) - 1.0)
+    came = np.array([truth.freshness(*day_of(day)) for day in range(1, days + 1)])
+    headlines = [np.mean([moment.headline for moment in crawl.moments if begin < moment.time <= stop])
+            for begin, stop in map(day_of, range(1, days + 1))]  # fmt: skip
+    made = np.histogram(times, [day_of(day)[0] for day in range(1, days + 2)])[0]
+    judged_days = range(WARM_UP, days)  # as places in `came`
+    late_days = range(days - max(days // 3, 1), days)
+    errors = np.array(headlines)[judged_days] - came[judged_days]
+    evenings = [(crawl.plans[day - 1], day) for day in judged_days]
+    next_day = [foretold.next_day / came[day] - 1.0 for foretold, day in evenings]
+    next_week = [foretold.next_week / came[day : day + WEEK].mean() - 1.0
+                 for foretold, day in evenings if day + WEEK <= days]  # fmt: skip
+    long_run = [crawl.plans[day - 1].long_run / came[late_days].mean() - 1.0 for day in late_days]
+    spends = [foretold.reads / max(made[day], 1) - 1.0 for foretold, day in evenings]
     late = [moment for moment in crawl.moments if start < moment.time < end]
     fresh = [float(spans.weight[(spans.start <= moment.time) & (moment.time < spans.stop)].sum()) / truth.weight
              for moment in late]  # fmt: skip
@@ -214,14 +240,31 @@ def judged(crawl: MadeUpCrawl, days: int) -> BeliefVerdict:
         truth.freshness(start, end),
         truth.changes_missed(start, end),
         float(np.mean(np.abs(errors))),
+        float(np.mean(np.abs(knowing(world, pages, times, days) - came[judged_days]))),
         float(np.mean(errors)),
         float(np.mean(model)),
         float(np.mean(inside)),
         off,
-        float(np.mean(np.abs(planned))),
-        float(np.mean(planned)),
+        float(np.mean(np.abs(next_day))),
+        float(np.mean(np.abs(next_week))) if next_week else math.nan,
+        float(np.mean(np.abs(long_run))),
+        float(np.mean(long_run)),
         float(np.mean(spends)),
     )
+
+
+def knowing(world: BeliefWorld, pages: NDArray[np.int64], times: Reals, days: int) -> Reals:
+    """Compute the freshness of each judged day in the mean of worlds with other changes, under these reads."""
+    draw, end = np.random.default_rng(SEED), ORIGIN + days * DAY
+    counts = [len(page.changes) for page in world.pages.values()]
+    found = np.zeros(days - WARM_UP)
+    for _ in range(DRAWS):
+        changes = world.again(draw) if world.again is not None else [
+            np.sort(draw.uniform(ORIGIN, end, count)).tolist() for count in counts]  # fmt: skip
+        other = {path: ScriptedPage(changes=each) for path, each in zip(world.pages, changes, strict=True)}
+        truth = ScriptReferee(other, world.importance).judge(pages, times, end)
+        found += [truth.freshness(*day_of(day)) for day in range(WARM_UP + 1, days + 1)]
+    return found / DRAWS
 
 
 NAMES = [field.name for field in fields(BeliefVerdict)]

@@ -190,10 +190,10 @@ async def _live(trial: NewsTrial, directory: Path) -> NewsRun:
 
 
 def _plan(node: Node) -> dict[str, Any]:
-    """The forecast of `xyro plan` for the bandwidth that is set."""
+    """The forecast of `xyro plan` for the bandwidth that is set, and the day from now."""
     question = PlanQuestion(bandwidth=str(node.settings.refresh.bandwidth or 1.0))
     part = node.crawl_views.plan_part()
-    return forecast(part, node.settings.refresh, question)[0] if part.pages.pages else {}
+    return forecast(part, node.settings.refresh, question, node.clock.time())[0] if part.pages.pages else {}
 
 
 def _look(node: Node, site: ScriptedSite, referee: ScriptReferee, now: float) -> BeliefLook:
@@ -316,7 +316,7 @@ def _day(day: int, verdicts: Mapping[str, TrueWorth], run: NewsRun, times: Reals
         "audit": [last.low, last.high],
         "audits": last.audits,
         "truth_of_audit": round(verdicts["xyro"].freshness(since, last.time), 4) if last.over else None,
-        "planned": plan.get("freshness"),
+        "planned": plan.get("next_day"),
         "planned_reads": plan.get("used_per_day"),
     }
 

@@ -147,17 +147,27 @@ def periodic(n: int, seed: int) -> World:
     """A page changes every 1 / lambda days, from a random first day on."""
     rng = np.random.default_rng((seed, 3))
     rate = log_normal_rates(n, rng)
+    return of_events(pagerank(n, seed), rate, *periodic_changes(rate, rng))
+
+
+def periodic_changes(rate: Reals, rng: np.random.Generator) -> tuple[Ids, Reals]:
+    """(page, time) of pages that change by the clock."""
     counts = np.ceil(rate * DAYS).astype(np.int64) + 1
-    page = np.repeat(np.arange(n), counts)
+    page = np.repeat(np.arange(len(rate)), counts)
     turn = np.arange(len(page)) - np.repeat(np.cumsum(counts) - counts, counts)
-    phase = rng.random(n)[page] + JITTER * (2.0 * rng.random(len(page)) - 1.0)
-    return of_events(pagerank(n, seed), rate, page, (turn + phase) / rate[page])
+    phase = rng.random(len(rate))[page] + JITTER * (2.0 * rng.random(len(page)) - 1.0)
+    return page, (turn + phase) / rate[page]
 
 
 def bursty(n: int, seed: int) -> World:
     """Bursts come as a Poisson process of lambda / BURST; they began long before the world does."""
     rng = np.random.default_rng((seed, 4))
     rate = log_normal_rates(n, rng)
+    return of_events(pagerank(n, seed), rate, *bursty_changes(rate, rng))
+
+
+def bursty_changes(rate: Reals, rng: np.random.Generator) -> tuple[Ids, Reals]:
+    """(page, time) of pages that change in bursts."""
     page, begin = poisson_changes(rate / BURST, 2.0 * DAYS, rng)
     sizes = rng.geometric(1.0 / BURST, len(page))
     burst = np.repeat(np.arange(len(page)), sizes)
@@ -166,7 +176,7 @@ def bursty(n: int, seed: int) -> World:
     gaps[first] = 0.0
     run = np.cumsum(gaps)
     offset = run - np.repeat(run[first], sizes)
-    return of_events(pagerank(n, seed), rate, page[burst], begin[burst] - DAYS + offset)
+    return page[burst], begin[burst] - DAYS + offset
 
 
 COMPUTED: Mapping[str, Callable[[int, int], World]] = {

@@ -308,7 +308,9 @@ class HttpApi:
             return http_json.answer(part.dump())
         if self._cluster is not None:
             part = PlanPart.merged(map(PlanPart.load, await self._cluster.parts_of("/plan?part=1")))
-        return http_json.answer(await asyncio.to_thread(report, part, self.node.settings.refresh, question))
+        return http_json.answer(
+            await asyncio.to_thread(report, part, self.node.settings.refresh, question, self.node.clock.time())
+        )
 
     async def _errors(self, request: web.Request) -> web.Response:
         if (others := self._others(request)) is not None:

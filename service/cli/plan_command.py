@@ -32,6 +32,9 @@ JUST = 0.05
 def plan(place: CrawlPlace, as_json: bool, replay: bool, **asked: Any) -> None:
     """Show what bandwidth a freshness needs, or what freshness a bandwidth gives.
 
+    Freshness is that of the long run, in which copies have grown as old as the bandwidth lets them; beside it that of
+    the day and the week from now, which begin with the copies of now.
+
     Weighs all refreshed pages by importance, with the change rates of the crawl, running or stopped. The policy and the
     limits ([refresh]) are those of the running crawl; of a stopped one, those that `xyro serve` begins with. Without
     --target or --bandwidth it shows a range of bandwidths. Proposes one. Includes reads for audits, but not for
@@ -55,6 +58,7 @@ def plan(place: CrawlPlace, as_json: bool, replay: bool, **asked: Any) -> None:
 
 def _answer(place: CrawlPlace, target: float | None, bandwidth: str | None, policies: tuple[str, ...]) -> Any:
     from xyro.service.views.forecast import PlanQuestion, report
+    from xyro.wire.clock import SystemClock
 
     question = PlanQuestion(target, bandwidth, policies)
     remote = place.find()
@@ -62,7 +66,7 @@ def _answer(place: CrawlPlace, target: float | None, bandwidth: str | None, poli
         asked = {"target": target, "bandwidth": bandwidth, "policies": ",".join(policies) or None}
         return remote.get("/plan", **{name: value for name, value in asked.items() if value is not None})
     with stopped_crawl(place.directory) as crawl:
-        return report(crawl.plan_part(), crawl.refresh, question)
+        return report(crawl.plan_part(), crawl.refresh, question, SystemClock().time())
 
 
 def _replay(
@@ -113,7 +117,9 @@ def _rows_of(forecast: dict[str, Any]) -> Iterator[str]:
             reads = "not reached" if row["reads_per_day"] is None else _daily(row["reads_per_day"])
             share = "-" if row["share_per_day"] is None else f"{row['share_per_day']:,.1%}"
             given_up = f"{row['never_read']:8.1%}"
-            yield f"{policy:13}  {reads:>12}  {share:>8}  {row['freshness']:6.1%}  {missed:>14}  {given_up}"
+            shares = (row["freshness"], row["next_day"], row["next_week"])
+            fresh = "  ".join("     -" if each is None else f"{each:6.1%}" for each in shares)
+            yield f"{policy:13}  {reads:>12}  {share:>8}  {fresh}  {missed:>14}  {given_up}"
         if len(rows) > 1 and rows[0]["reads_per_day"] == rows[1]["reads_per_day"]:
             yield "[refresh] max_interval takes so many reads: less bandwidth could not keep it"
         elif len(rows) > 1 and _gives(rows[-1]) == _gives(rows[-2]):
@@ -128,7 +134,8 @@ def _daily(reads: float) -> str:
 def plan_table(forecast: dict[str, Any]) -> str:
     """For people: a line a policy and bandwidth."""
     lines = [
-        f"{'policy':13}  {'reads/day':>12}  {'of pages':>8}  {'fresh':>6}  {'changes missed':>14}  {'given up':>8}",
+        f"{'policy':13}  {'reads/day':>12}  {'of pages':>8}  {'fresh':>6}  {'1 day':>6}  {'1 week':>6}  "
+        f"{'changes missed':>14}  {'given up':>8}",
         *_rows_of(forecast),
         f"over {counted(forecast['pages'], 'refreshed page')}, each weighed by its importance",
     ]

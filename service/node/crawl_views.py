@@ -58,7 +58,7 @@ class CrawlViews:
         """Return what `xyro plan` computes from."""
         frontiers = self._frontiers
         return PlanPart.merged(
-            PlanPart(each.scheduler.bandwidth.population, each.freshness.calibration, each.freshness.expected.believed)
+            PlanPart(each.scheduler.bandwidth.population, each.freshness.calibration, each.freshness.expected)
             for each in frontiers
         )
 

@@ -14,14 +14,17 @@ LIVE = [url(2, page) for page in range(1, 101)]
 UNIT = 600
 
 
-def begun(per_day):
-    """All pages were read at once: many are gone, to be confirmed in a day; the live ones are due much later."""
-    chosen = Settings(
+def settings(per_day):
+    return Settings(
         CrawlSettings(scope="any"),
         store=StoreSettings(leases_per_host=1000),
         refresh=RefreshSettings(bandwidth=f"{per_day}/day", audit=0.0, time_unit=UNIT),
     )
-    crawl = Crawl.in_memory(settings=chosen, refreshing=True)
+
+
+def begun(per_day):
+    """All pages were read at once: many are gone, to be confirmed in a day; the live ones are due much later."""
+    crawl = Crawl.in_memory(settings=settings(per_day), refreshing=True)
     crawl.submit(url(0))
     answer_all(crawl)
     return crawl
@@ -75,3 +78,18 @@ def test_hastened_pages_keep_their_time_too():
         frontier.scheduler.due_queue.file(page, soon)
     assert not set(reads_until(crawl, START + DAY / 8)) & set(LIVE[:60])
     assert set(reads_until(crawl, START + DAY / 2)) & set(LIVE[:60])
+
+
+def test_what_is_left_of_a_bandwidth_is_not_spent_on_the_page_that_is_due_first_again_and_again():
+    crawl = Crawl.in_memory(settings=settings(per_day=20), refreshing=True)
+    crawl.submit(*LIVE)
+    answer_all(crawl)
+    fast, reads = set(LIVE[:10]), dict.fromkeys(LIVE, 0)
+    while crawl.now < START + 4 * DAY:
+        crawl.now += UNIT
+        for order in crawl.turn():
+            reads[order.url] += 1
+            new = (1000 * order.page + reads[order.url]) if order.url in fast else order.page
+            crawl.answer(order, [], signature=signature(new))
+    assert 75 <= sum(reads.values()) <= 85, "four days of twenty"
+    assert sum(map(bool, reads.values())) >= 40 and max(reads.values()) <= 12, "the oldest copies come early, too"

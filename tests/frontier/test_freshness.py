@@ -1,5 +1,6 @@
 """How fresh it is: the model against the rows, audits against the truth of a web that changes, delays, restarts."""
 
+import json
 import math
 import signal
 
@@ -14,6 +15,7 @@ from xyro.frontier.freshness import OWED
 from xyro.lab.child import running
 from xyro.metadata.states import LEASED, State
 from xyro.refresh.calibration import corrected
+from xyro.refresh.plan_part import PlanPart
 from xyro.refresh.policy import NAMES
 from xyro.service.cli.plan_command import POLICIES, plan, plan_table
 from xyro.service.views.forecast import USUAL, PlanQuestion, per_day
@@ -30,7 +32,7 @@ PAGES = [url(host, page) for host in range(HOSTS) for page in range(EACH)]
 
 def forecast(crawl, question):
     """The object of `xyro plan --json`."""
-    return plan_report(crawl.crawl_views.plan_part(), crawl.crawl_views.refresh, question)
+    return plan_report(crawl.crawl_views.plan_part(), crawl.crawl_views.refresh, question, crawl.now)
 
 
 def settings(**refresh):
@@ -416,6 +418,22 @@ def test_what_a_target_takes_gives_the_target():
         back = forecast(crawl, PlanQuestion(bandwidth=f"{row['reads_per_day']}/day", policies=(name,)))["rows"][0]
         assert back["freshness"] == pytest.approx(0.8, abs=1e-3)
         assert back["used_per_day"] == pytest.approx(0.99 * row["reads_per_day"], rel=1e-3)  # the rest audits
+
+
+def test_the_next_days_begin_with_the_copies_as_they_are():
+    crawl, _ = lived(15)
+    now = crawl.frontier.freshness.calibration.headline(
+        crawl.frontier.freshness.expected.stale(crawl.now), crawl.frontier.freshness.expected.importance
+    )
+    little, much = (forecast(crawl, PlanQuestion(bandwidth=each))["rows"][0] for each in ("1/day", "100000/day"))
+    assert little["freshness"] < little["next_week"] < little["next_day"] < now.freshness
+    assert now.freshness < much["next_day"] < much["next_week"] <= much["freshness"] + 0.02
+    part = crawl.crawl_views.plan_part()
+    told = PlanPart.load(json.loads(json.dumps(part.dump())))
+    assert plan_report(told, crawl.crawl_views.refresh, PlanQuestion(), crawl.now)["rows"] == [
+        {name: pytest.approx(value, abs=2e-3) for name, value in row.items()}
+        for row in forecast(crawl, PlanQuestion())["rows"]
+    ]
 
 
 def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():

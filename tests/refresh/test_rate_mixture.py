@@ -75,6 +75,46 @@ def test_a_plan_of_pages_in_doubt_foretells_what_happens_and_one_by_rates_does_n
         assert pages.outlook(needed, rules, believed([page])).freshness == pytest.approx(target, abs=1e-3)
 
 
+def copies(count: int, days: float, rng: np.random.Generator, synchronous: bool) -> tuple[Population, Expected]:
+    """Pages of which only the prior is known, read every so many days in turn; or all at once, just now."""
+    page = dated(NOTHING_SHOWN)
+    ages = np.zeros(count) if synchronous else days * rng.random(count)
+    pages = [page._replace(read=NOW - age * DAY) for age in ages.tolist()]
+    sketch = Population.from_pages(np.full(count, page.weight), np.full(count, page.pace))
+    return sketch, Expected.from_pages(pages, NOW)
+
+
+def coming(pages: tuple[Population, Expected], every: float, days: float) -> float:
+    sketch, expected = pages
+    stale = expected.coming(sketch.long_run(sketch.pages / every, Rules(Policy())), NOW, days)
+    return 1.0 - float(stale.sum()) / expected.importance
+
+
+@pytest.mark.parametrize("every", [0.5, 5.0, 40.0])
+def test_what_is_kept_is_kept_for_days_and_weeks(every):
+    pages = copies(2_000, every, np.random.default_rng(3), synchronous=False)
+    fresh = 1.0 - NOTHING_SHOWN.stale_days(every) / every
+    assert [coming(pages, every, days) for days in (1e-3, 1.0, 7.0, 1e4)] == pytest.approx([fresh] * 4, abs=0.01)
+
+
+@pytest.mark.parametrize(("days", "most"), [(1.0, 0.007), (7.0, 0.02)])
+@pytest.mark.parametrize("every", [2.0, 10.0, 40.0])
+def test_after_all_was_read_at_once_copies_age_as_evenly_spread_reads_let_them(every, days, most):
+    """Each page is read next after `every` x an even draw, and then every so often."""
+    ages = [np.where(t < phases, t, (t - phases) % every) for phases in [every * (np.arange(200) + 0.5) / 200]
+            for t in days * (np.arange(100) + 0.5) / 100]  # fmt: skip
+    came = float(np.mean([NOTHING_SHOWN.quiet(age) for age in np.concatenate(ages).round(2).tolist()]))
+    pages = copies(200, every, np.random.default_rng(3), synchronous=True)
+    long_run = 1.0 - NOTHING_SHOWN.stale_days(every) / every
+    assert coming(pages, every, days) == pytest.approx(came, abs=most) and came > long_run
+
+
+def test_what_is_never_read_only_fades():
+    (_, expected) = copies(100, 1.0, np.random.default_rng(3), synchronous=True)
+    stale = expected.coming(np.zeros_like(expected.believed.sums), NOW, 10.0).sum() / expected.importance
+    assert stale == pytest.approx(NOTHING_SHOWN.stale_days(10.0) / 10.0, abs=1e-3)
+
+
 def test_a_restart_keeps_it_and_parts_add_up():
     rng = np.random.default_rng(2)
     sums = [RateSums(float(quiet), 2.0, 1.0) for quiet in np.exp(rng.uniform(-3.0, 5.0, 200))]

@@ -35,10 +35,10 @@ def test_the_proposal_is_where_twice_the_bandwidth_gains_little():
 
 
 def test_what_is_proposed_for_a_target_reaches_it_or_nothing_is_proposed():
-    reached = report(PAGES, RefreshSettings(), PlanQuestion(target=0.8))
+    reached = report(PAGES, RefreshSettings(), PlanQuestion(target=0.8), 0.0)
     assert reached["proposed"] == reached["rows"][0] and reached["proposed"]["freshness"] >= 0.8
     rare = RefreshSettings(min_interval=100 * 86400.0)
-    missed = report(PAGES, rare, PlanQuestion(target=0.95))
+    missed = report(PAGES, rare, PlanQuestion(target=0.95), 0.0)
     most = forecast(PAGES, rare, PlanQuestion(bandwidth="1000000/s"))[0]["freshness"]
     assert missed["proposed"] is None and most < 0.95
     table = plan_table(missed)
@@ -50,7 +50,7 @@ def test_a_bandwidth_too_small_for_the_longest_interval_is_told_with_what_that_t
     few = forecast(PAGES, often, PlanQuestion(bandwidth="4/day"))[0]
     assert few["reads_per_day"] >= 24 * 1000 and few["freshness"] == proposal(PAGES, often)["freshness"]
     assert proposal(PAGES, often)["reads_per_day"] >= 24 * 1000
-    assert "less bandwidth could not keep it" in plan_table(report(PAGES, often, PlanQuestion()))
+    assert "less bandwidth could not keep it" in plan_table(report(PAGES, often, PlanQuestion(), 0.0))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_bandwidth_too_small_for_the_longest_interval_is_told_with_what_that_t
      (1.42, "came 1.4 times as often")],
 )  # fmt: skip
 def test_how_often_changes_came_is_said_in_words(ratio, words):
-    found = report(PAGES, RefreshSettings(), PlanQuestion(target=0.8))
+    found = report(PAGES, RefreshSettings(), PlanQuestion(target=0.8), 0.0)
     assert words in plan_table({**found, "changes_over_believed": ratio})
 
 
@@ -101,10 +101,10 @@ def test_rows_of_a_table_differ_and_it_says_where_more_bandwidth_changes_nothing
     for rate, policies, rows in ((1e-6, 1, 2), (1e-3, 2, 6)):
         still = PlanPart(Population.from_pages(np.full(32, 1.0), np.full(32, rate)))
         question = PlanQuestion(policies=("obsolescence", "mixed")[:policies])
-        table = plan_table(report(still, RefreshSettings(), question)).splitlines()
+        table = plan_table(report(still, RefreshSettings(), question, 0.0)).splitlines()
         shown = [line.split() for line in table if line.startswith(("obsolescence", "mixed"))]
         assert len(shown) == len({(row[0], row[3]) for row in shown}) == rows * policies
         assert table.count(said) == (policies if rate < 1e-3 else 0)
-    busy = plan_table(report(PAGES, RefreshSettings(), PlanQuestion()))
+    busy = plan_table(report(PAGES, RefreshSettings(), PlanQuestion(), 0.0))
     assert busy.count("\nobsolescence") == 6 and said not in busy
     assert [line.split()[1] for line in busy.splitlines()[1:4]] == ["20", "50", "100"]
