@@ -131,13 +131,15 @@ class DueQueue:
 
     # -- what is to be read --------------------------------------------------------------------------------------
 
-    def ready(self, now: float, room: int) -> Iterator[tuple[LocalPage, RefreshRow]]:
-        """At most `room` pages to read now and their rows, the most overdue first; each yielded page is the caller's to
-        file again."""
+    def ready(
+        self, now: float, room: int, may_be_early: Callable[[LocalPage], bool] | None = None
+    ) -> Iterator[tuple[LocalPage, RefreshRow]]:
+        """At most `room` pages to read now and their rows, the most overdue first; each that is due is the caller's to
+        file again. may_be_early: tells of a page whether it could be read at once (None: each can)."""
         room -= yield from self._begun(now, room)
         self._rest = min(self._rest, now + self.folders.unit_seconds)  # the clock may have been set back
         if self.bandwidth.fixed and not self.behind and not self.filing and now >= self._rest:
-            yield from self._early(now, room)
+            yield from self._early(now, room, may_be_early)
 
     def _begun(self, now: float, room: int) -> Generator[tuple[LocalPage, RefreshRow], None, int]:
         """Pages of folders that have begun, as far as the credit goes. Returns how many there were."""
@@ -198,14 +200,18 @@ class DueQueue:
         self.put(page, second(later))
         return True
 
-    def _early(self, now: float, room: int) -> Iterator[tuple[LocalPage, RefreshRow]]:
+    def _early(
+        self, now: float, room: int, may_be_early: Callable[[LocalPage], bool] | None
+    ) -> Iterator[tuple[LocalPage, RefreshRow]]:
         """Yield pages before their time, as far as the credit goes: of some at random those of whose interval most is
-        over. A page with a time of its own keeps it."""
+        over. They stay filed until they are read; a page with a time of its own keeps it."""
         limit = min(int(self.governor.credit), room, EARLY_AT_ONCE)
         if limit < 1:
             return
         early: list[tuple[float, LocalPage, RefreshRow]] = []
         for page in self._drawn(now, max(LEAST_DRAWN, CHOICE * limit)):
+            if may_be_early is not None and not may_be_early(page):
+                continue  # it would be the oldest of every draw
             row = self.partition.row(page) or NOTHING
             if row.weight > 0.0 and not self.bandwidth.is_early(page, row, now):
                 interval = self.bandwidth.of_row(page, row)

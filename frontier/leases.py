@@ -265,10 +265,14 @@ class Parking:
     def park(self, page: LocalPage) -> bool:
         """Put a page of a held or shut host aside. False: its host is open."""
         host = self.partition.hosts_of[page]
-        if self.partition.hosts.open[host] and host not in self.host_limits.until:
+        if not self.is_shut(host):
             return False
         self._pages.setdefault(host, []).append(page)
         return True
+
+    def is_shut(self, host: int) -> bool:
+        """Tell whether a host is held or shut."""
+        return not self.partition.hosts.open[host] or host in self.host_limits.until
 
     def leave(self, host: int) -> list[LocalPage]:
         """The host is open again: its pages, to be queued."""

@@ -128,19 +128,23 @@ class Revisits:
 
     def _due(self, now: float) -> Found:
         """Pages that become due now; those whose host has no room wait for it."""
-        columns, due = self.partition.columns, self.schedule.due_queue
-        later = second(now + due.folders.unit_seconds)
-        for page, row in due.ready(now, self._room):
+        due_at = self.partition.columns["due"]
+        for page, row in self.schedule.due_queue.ready(now, self._room, self._may_be_early):
             if not self._may_refresh(page) or self._put_off(page, now):
                 continue
             host = self.partition.hosts_of[page]
             if host not in self.host_queues and self.look_ahead.admits(host):
                 self._spend(page)
                 yield page, row
-            elif columns["due"][page] <= now:
+            elif due_at[page] <= now:  # one before its time stays filed
                 self.host_queues.put(host, page)
-            else:  # it came before its time
-                self.schedule.put_due(page, later, hastened=bool(self.partition.flags[page] & HASTENED))
+
+    def _may_be_early(self, page: LocalPage) -> bool:
+        """Tell whether a page could be read at once: its host is open and has room, its standing is not poor."""
+        host, standing = self.partition.hosts_of[page], self.partition.standing
+        if self.parking.is_shut(host) or host in self.host_queues or not self.look_ahead.admits(host):
+            return False
+        return standing.poor_reads >= 1 or not standing.is_poor(page)
 
     def _early(self, ahead: Ahead, now: float) -> Found:
         """Keep contested hosts stocked, and the fetchers busy, with the pages whose turn comes next."""

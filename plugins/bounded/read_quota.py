@@ -79,7 +79,7 @@ class ReadQuota:
         self._lost += min(out, LOST)
         self._errors = Counter(errors)
         self._follow(shares)
-        if self.pages:
+        if self.run and self.pages:
             self._again = 0.0  # what was said before the restart may have been lost: say it anew
 
     def _follow(self, shares: Sequence[Sequence[int]] = ()) -> None:

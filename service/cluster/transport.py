@@ -271,7 +271,7 @@ class ClusterBus:
                         await self._wake.wait()
                 self._wake.clear()
                 now = self._clock.monotonic()
-                for node in [node for node, waiting in self._outgoing.items() if waiting.due_at <= now]:
+                for node in [node for node, waiting in self._outgoing.items() if self._closed or waiting.due_at <= now]:
                     entries = self._outgoing.pop(node).entries
                     self._queued -= sum(len(entry.message) for entry in entries)
                     self._written_at[node] = now

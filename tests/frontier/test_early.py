@@ -8,6 +8,7 @@ from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
 from xyro.frontier.due_queue import EARLY_AT_ONCE
 from xyro.metadata.states import HASTENED
 from xyro.refresh.rate_sums import DAY
+from xyro.wire.commands import HoldHost
 
 GONE = [url(1, page) for page in range(1, 3 * EARLY_AT_ONCE)]
 LIVE = [url(2, page) for page in range(1, 101)]
@@ -93,3 +94,35 @@ def test_what_is_left_of_a_bandwidth_is_not_spent_on_the_page_that_is_due_first_
             crawl.answer(order, [], signature=signature(new))
     assert 75 <= sum(reads.values()) <= 85, "four days of twenty"
     assert sum(map(bool, reads.values())) >= 40 and max(reads.values()) <= 12, "the oldest copies come early, too"
+
+
+@pytest.mark.parametrize("held", [1, 9])
+def test_pages_of_a_host_that_a_person_holds_keep_nobody_else_from_what_is_left(held):
+    """They grow oldest and are never read: at the head of every draw they left 199 of 2,000 reads to the others, where
+    half of the pages were held, were put aside at each draw anew, and a turn came every quarter of a second."""
+    there = [url(3, page) for page in range(held * len(LIVE))]
+    crawl = Crawl.in_memory(settings=settings(per_day=20), refreshing=True)
+    crawl.submit(*LIVE, *there)
+    answer_all(crawl)
+    host = crawl.frontier.partition.hosts.names[crawl.frontier.partition.hosts_of[crawl.page(there[0])[1]]]
+    crawl.pending[0].append(HoldHost(0, host, "paused"))
+    read = reads_until(crawl, START + 4 * DAY)
+    assert 75 <= len(read) <= 85 and not set(read) & set(there)
+    scheduler = crawl.frontier.scheduler
+    assert scheduler.parking.pages() <= len(there)
+    assert len(scheduler.due_queue.folders) <= 2 * (len(LIVE) + len(there))
+
+
+def test_where_nothing_can_be_read_before_its_time_it_is_looked_for_ever_more_seldom():
+    crawl = Crawl.in_memory(settings=settings(per_day=20), refreshing=True)
+    crawl.submit(*LIVE)
+    answer_all(crawl)
+    crawl.pending[0].append(HoldHost(0, crawl.frontier.partition.hosts.names[0], "paused"))
+    crawl.now += DAY / 4  # the credit of five reads
+    looks = 0
+    end = crawl.now + UNIT
+    while crawl.now < end:
+        assert not crawl.turn()
+        looks += 1
+        crawl.now = max(crawl.now + 0.25, min(crawl.frontier.scheduler.next_time(), end))
+    assert looks <= 20
