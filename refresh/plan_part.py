@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import msgpack
 from msgspec import Struct, field
 
 from xyro.refresh.calibration import Calibration
@@ -27,14 +25,14 @@ class PlanPart(Struct, frozen=True):
             "pages": self.pages.dump(),
             "chance_waits": self.pages.chance_waits.dump(),
             "calibration": self.calibration.dump(),
-            "expected": base64.b64encode(msgpack.packb(self.expected.dump())).decode(),
+            "expected": _told(self.expected.dump(), bytes.hex),
         }
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> PlanPart:
         """Take over what `dump` gave."""
         pages = Population.load(state["pages"], ChanceWaits(**state["chance_waits"]))
-        expected = Expected.load(msgpack.unpackb(base64.b64decode(state["expected"])))
+        expected = Expected.load(_told(state["expected"], bytes.fromhex))
         return cls(pages, Calibration.load(state["calibration"]), expected)
 
     @classmethod
@@ -46,3 +44,9 @@ class PlanPart(Struct, frozen=True):
             whole.calibration.merge(part.calibration)
             whole.expected.merge(part.expected)
         return whole
+
+
+def _told(state: Mapping[str, Any], how: Callable[[Any], Any]) -> dict[str, Any]:
+    """Write or read the packed sums of what Expected dumps: JSON has no bytes."""
+    packed = {name: [(*numbers, how(sums)) for *numbers, sums in state[name]] for name in ("octaves", "believed")}
+    return {**state, **packed}

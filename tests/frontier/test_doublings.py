@@ -142,7 +142,7 @@ def test_pages_read_once_are_believed_and_dated_by_what_the_others_showed_since(
             rates.append(row.rate)
             wait = int(crawl.frontier.columns["due"][page]) - row.last_read
             assert wait == pytest.approx(crawl.frontier.scheduler.bandwidth.of_row(page, row).seconds, rel=0.3)
-    assert len(rates) > 50, "some wait for their second read"
+    assert len(rates) > 20, "some wait for their second read"
     assert now > 5.0 and min(rates) > 0.49 * now, "the others showed what these are like"
     assert_exact(crawl)
 

@@ -153,7 +153,7 @@ def test_what_is_not_acknowledged_in_time_is_sent_again_ever_more_seldom():
         crawl.wire = []
         times.append(at)
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
-    assert gaps == pytest.approx([3, 6, 12, 24, 30, 30], abs=0.2)
+    assert gaps == pytest.approx([4, 8, 16, 30, 30, 30], abs=0.2)
 
 
 def test_an_answer_to_a_gap_brings_the_missing_transfer_at_once_but_not_for_each_answer():
