@@ -44,7 +44,6 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
         assert len(status["nodes"]) == 2 and sum(node["known"] for node in status["nodes"]) == known >= PAGES / 2
         assert min(node["known"] for node in status["nodes"]) > 0, "both have hosts, or this shows nothing"
         assert asked("audit")["pages"] == known
-        time.sleep(8.0)  # nodes keep cash for a second at each end: until it rests, importance moves from look to look
         pages = [json.loads(line) for line in xyro("export", "pages", *join).stdout.splitlines()]
         assert len({page["url"] for page in pages}) == len(pages) == known
         best = sorted((page["importance"] for page in pages), reverse=True)[:5]
@@ -60,6 +59,7 @@ def test_every_command_answers_for_all_nodes_and_says_so_where_one_is_away(tmp_p
                 done = xyro(verb, host, *join)
                 assert (done.returncode, done.stdout) == (0, f"{host}: {verb}d\n"), done.stderr
         assert xyro("publish", entry, *join).stdout == "1 published, 0 refused\n"
+        _rested(join)
         _plan_changes_and_documents(pages, asked, join)
         _links_name_pages(pages, join)
         _contents(pages, join, tmp_path)
@@ -125,6 +125,14 @@ def _ranks(method, place):
     done = xyro("rank", "--method", method, "--epsilon", "1e-12", "--format", "jsonl", *place)
     assert done.returncode == 0, done.stderr
     return {row["url"]: row["rank"] for row in map(json.loads, done.stdout.splitlines())}
+
+
+def _rested(join):
+    """Wait until the importance of a page that was just read moves no more: nodes keep cash for up to a second."""
+    before = None
+    while (now := xyro("top", "--json", *join).stdout) != before:
+        before = now
+        time.sleep(2.5)
 
 
 def _plan_changes_and_documents(pages, asked, join):
