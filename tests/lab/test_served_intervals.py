@@ -63,8 +63,8 @@ def test_a_crawl_is_stopped_measured_and_gone_on_with(tmp_path, capsys):
 
 @pytest.mark.long
 def test_intervals_of_a_crawl_hold_and_are_narrow(tmp_path, capsys):
-    """Half widths by the class of a page's importance were 5.1 and 3.9 errors here, and held 99.7 and 98.7 %. Three runs
-    of these gave 88 to 98 %, and 2.1 to 2.6 errors: which pages are read when is the machine's."""
+    """Half widths by the class of a page's importance were 5.1 and 3.9 errors here, and held 99.7 and 98.7 %.
+    Three runs of these gave 88 to 98 %, and 2.1 to 2.6 errors: which pages are read when is the machine's."""
     graph = computed(300, 2)
     np.savez(tmp_path / "graph.npz", indptr=graph.indptr, indices=graph.indices)
     assert main(["--graph", str(tmp_path / "graph.npz"), "--reads", "1", "2", "5", "--json"]) == 0
