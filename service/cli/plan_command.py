@@ -138,6 +138,7 @@ def plan_table(forecast: dict[str, Any]) -> str:
         f"{'changes missed':>14}  {'given up':>8}",
         *_rows_of(forecast),
         f"over {counted(forecast['pages'], 'refreshed page')}, each weighed by its importance",
+        "fresh: in the long run; 1 day and 1 week from now begin with the copies as they are",
     ]
     lines.append(_rate_line(forecast["changes_over_believed"]))
     proposed = forecast["proposed"]
