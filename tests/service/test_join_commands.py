@@ -128,9 +128,15 @@ def _ranks(method, place):
 
 
 def _rested(join):
-    """Wait until the importance of a page that was just read moves no more: nodes keep cash for up to a second."""
-    before = None
-    while (now := xyro("top", "--json", *join).stdout) != before:
+    """Wait until the importance of a page that was just read hardly moves: nodes keep cash for up to a second.
+
+    It may never rest wholly, for the daemon goes on reading: what is asked for next allows for that.
+    """
+    before = {}
+    for _ in range(10):
+        now = {row["url"]: row["importance"] for row in json.loads(xyro("top", "--json", *join).stdout)}
+        if now == pytest.approx(before, rel=0.001):
+            return
         before = now
         time.sleep(2.5)
 
