@@ -259,7 +259,7 @@ class Schedule:
         if (old.weight, old.pace) != (new.weight, new.pace):
             self.bandwidth.replace(page, old, new.weight, new.pace)
         self.partition.put(rows.REFRESH.key(page), rows.pack(new))
-        self.freshness.moved(old, new if new.weight else None)
+        self.freshness.moved(page, old, new if new.weight else None)
 
     def retire(self, page: LocalPage) -> None:
         """The page left the scope: it is read no more, and its weight leaves S. No order for it may be out."""

@@ -21,7 +21,9 @@ the bandwidth B (reads per second), and the time now, always as an argument.
     population.py  all pages as one sketch: the multiplier that spends the bandwidth, what freshness to expect
     other_sums.py  the sums of the partitions beside one, with which it plans as if it knew all pages
     plan_part.py   the same of some partitions, to be sent
-    expected.py  how fresh all pages are by the model, now and in a plan
+    dated_pages.py  all refreshed pages: exact totals, a sample in proportion to importance
+    fitted_rates.py how often the pages of each folder change: a distribution of any shape, fitted to the sample
+    expected.py  from these two: how fresh all pages are by the model, now and in a plan
     meter.py     how fresh they are by reads at random, with its interval
     calibration.py how often changes came beside how often the model expected them
     delays.py    from change to detection, from birth to discovery

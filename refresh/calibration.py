@@ -9,16 +9,14 @@ probability p(s), adds
                                 not known what the model expects of such reads, int p / p(tau)
     kappa = Q / P               changes came kappa times as often as believed; freshness = 1 - kappa (1 - the model's)
 
-So a page's reads weigh by the time that they stand for, and pages read often do not drown the others. Pages of one rate
-are believed for one reason, such as a prior that fits an archive and not the articles beside it, and are wrong
-together: each octave of rates has a kappa of its own, drawn to that of all pages by DOUBT, and freshness is 1 - sum
-over octaves of kappa x the model's staleness (a day's headline is .033 +- .003 less off for it on small news sites,
-seed by seed, and as it was where there are no such kinds: lab/crawls/NEWS.md). No kappa sees pages that are stale and
-not read: where dates are far off it hears of them late. The sums fade: what MEMORY typical changes ago was expected
-counts 1/e, or as many as there are stale pages, where these are more (`remember`: kappa is then about as exact as a
-moment's freshness can be); in a young crawl what SHARE of all changes ago was, so a cold beginning, when intervals are
-short and beliefs are the prior, is soon forgotten. Until changes
-enough were expected, kappa is drawn to 1 by DOUBT of them (the mean of a Gamma belief about it).
+So a page's reads weigh by the time that they stand for, and pages read often do not drown the others. One kappa for
+all: what one folder is believed wrong by, and another is not, is for the beliefs to learn (fitted_rates.py); with one
+for each octave of rates besides, the headline of 15 sites was no nearer (lab/crawls/NEWS.md). No kappa sees pages that
+are stale and not read: where dates are far off it hears of them late. The sums fade: what MEMORY typical changes ago
+was expected counts 1/e, or as many as there are stale pages, where these are more (`remember`: kappa is then about as
+exact as a moment's freshness can be); in a young crawl what SHARE of all changes ago was, so a cold beginning, when
+intervals are short and beliefs are the prior, is soon forgotten. Until changes enough were expected, kappa is drawn to
+1 by DOUBT of them (the mean of a Gamma belief about it).
 
 How far the freshness of a moment lies from that is told by the same reads. The staleness of now, of mean S, is the sum
 of pages that are stale, and varies about S by
@@ -32,8 +30,6 @@ and is taken for a Gamma variable, whose quantiles are Wilson and Hilferty's (19
 less. On change histories replayed in the frontier at 1 and 5 % a day it held the true freshness of 95 to 97 of 100
 moments on three of them, of 83 (1 %) and 96 (5 %) on datasette, whose pace changes over years; of all moments in
 computed webs, where waves are taken for more than the none there are.
-
-`xyro plan` is put right by the kappa of all pages together: by octave it was no nearer (lab/crawls/NEWS.md).
 """
 
 from __future__ import annotations
@@ -42,13 +38,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
-
-from xyro.refresh.rate_belief import octave
-
-Reals = NDArray[np.float64]
 
 MEMORY = 50.0
 """expected changes of typical weight that count at least: on histories replayed at 1 and 5 % a day the mean error is
@@ -102,10 +92,11 @@ class ReadSums(Struct):
         self.weights = fade * self.weights + stake * believed
         return fade
 
-    def over(self, expected: float, towards: float = 1.0) -> float:
-        """Return what was seen over this, drawn towards a factor by DOUBT."""
+    @property
+    def ratio(self) -> float:
+        """Return what was seen over what was believed, drawn to 1 by DOUBT."""
         typical = DOUBT * self.weights / self.believed if self.believed > 0.0 else 1.0
-        return (self.seen + towards * typical) / (expected + typical)
+        return (self.seen + typical) / (self.believed + typical)
 
     def numbers(self) -> tuple[float, float, float, float]:
         """Return them in the order of the constructor (dataclasses.astuple copies deeply: 50 us a turn more)."""
@@ -120,10 +111,9 @@ class ReadSums(Struct):
 
 
 class Calibration(Struct):
-    """The sums over the reads of one partition, or of several (`merge`). 10 numbers, 4 an octave; 4 us a read."""
+    """The sums over the reads of one partition, or of several (`merge`). 10 numbers; 3 us a read."""
 
     whole: ReadSums = field(default_factory=ReadSums)
-    octaves: dict[int, ReadSums] = field(default_factory=dict)
     grains: float = 0.0
     """sum of importance x its part of Q"""
     excess: float = 0.0
@@ -137,11 +127,11 @@ class Calibration(Struct):
     memory: float = MEMORY
     """changes of typical weight that count"""
 
-    def read(self, stake: float, believed: float, seen: float, importance: float, rate: float) -> None:
+    def read(self, stake: float, believed: float, seen: float, importance: float) -> None:
         """Take a read in, before its page's belief learns from it. The first three in importance x days.
 
         stake: since the read before; the others are those of it that the copy was stale, by belief and by what the read
-        found. rate: by which it was dated, changes a day.
+        found.
         """
         if not (stake > 0.0 and believed > 0.0):
             return
@@ -149,7 +139,6 @@ class Calibration(Struct):
         self._compare(seen, self.kappa * believed, math.exp(-count / (WAVES * self.memory)))
         fade = self.whole.add(stake, believed, seen, self.memory)
         self.grains = fade * self.grains + importance * seen
-        self.octaves.setdefault(octave(rate), ReadSums()).add(stake, believed, seen, self.memory)
 
     def remember(self, stale: float) -> None:
         """So much importance is stale by the model: kappa is to rest on as many changes as there are stale pages."""
@@ -165,8 +154,6 @@ class Calibration(Struct):
     def merge(self, other: Calibration) -> None:
         """Take the reads of another partition in."""
         self.whole.merge(other.whole)
-        for number, sums in other.octaves.items():
-            self.octaves.setdefault(number, ReadSums()).merge(sums)
         self.grains += other.grains
         self.waves += other.waves
         self.squares += other.squares
@@ -175,28 +162,18 @@ class Calibration(Struct):
     @property
     def kappa(self) -> float:
         """Changes seen over changes believed, of all pages; 1 before any read."""
-        return self.whole.over(self.whole.believed)
+        return self.whole.ratio
 
-    def kappa_of(self, number: int) -> float:
-        """Return the same of one octave."""
-        sums = self.octaves.get(number)
-        return self.kappa if sums is None else sums.over(sums.believed, self.kappa)
+    def fresh(self, model: float) -> float:
+        """A page's probability of being fresh by the model, put right."""
+        return corrected(model, self.kappa)
 
-    def fresh(self, model: float, rate: float) -> float:
-        """A page's probability of being fresh by the model, put right; rate: as of `read`."""
-        return corrected(model, self.kappa_of(octave(rate)))
-
-    def ratio(self, stale: Reals) -> float:
-        """The mean of kappa over what is stale by the model, by octave (rate_belief.py)."""
-        whole = float(stale.sum())
-        return sum(self.kappa_of(n) * s for n, s in enumerate(stale.tolist())) / whole if whole > 0.0 else self.kappa
-
-    def headline(self, stale: Reals, importance: float) -> Headline:
+    def headline(self, stale: float, importance: float) -> Headline:
         """The model's freshness of now put right, with its interval (0 to 1 without reads).
 
-        stale: importance that is stale by the model, by octave; importance: of all, above 0.
+        stale: importance that is stale by the model; importance: of all, above 0.
         """
-        fresh = corrected(1.0 - float(stale.sum()) / importance, self.ratio(stale))
+        fresh = corrected(1.0 - stale / importance, self.kappa)
         off, whole = 1.0 - fresh, self.whole
         if whole.believed <= 0.0:
             return Headline(fresh, 0.0, 1.0)
@@ -209,24 +186,18 @@ class Calibration(Struct):
         return Headline(fresh, max(1.0 - off * max(high, 1.0), 0.0), min(1.0 - off * min(low, 1.0) + grain, 1.0))
 
     def dump(self) -> dict[str, Any]:
-        """Return it as plain values; the sums of an octave as a list that begins with its number."""
-        octaves = [[number, *sums.numbers()] for number, sums in self.octaves.items()]
-        return {
-            **{name: getattr(self, name) for name in self.__struct_fields__},
-            "whole": self.whole.numbers(),
-            "octaves": octaves,
-        }
+        """Return it as plain values."""
+        return {**{name: getattr(self, name) for name in self.__struct_fields__}, "whole": self.whole.numbers()}
 
     @classmethod
     def load(cls, state: Mapping[str, Any] | None) -> Calibration:
         """Take over what `dump` gave; None: a directory from before there was any."""
         if not state:
             return cls()
-        state = {name: value for name, value in state.items() if name != "rated"}  # older versions kept it
+        state = {name: value for name, value in state.items() if name not in ("rated", "octaves")}  # of older versions
         if "whole" in state:
-            octaves = {number: ReadSums(*sums) for number, *sums in state["octaves"]}
-            return cls(**{**state, "whole": ReadSums(*state["whole"]), "octaves": octaves})
-        old = {"changes": MEMORY / SHARE, **state}  # of a version with one kappa for all pages
+            return cls(**{**state, "whole": ReadSums(*state["whole"])})
+        old = {"changes": MEMORY / SHARE, **state}
         whole = ReadSums(*(old.pop(name) for name in ("believed", "seen", "weights", "changes")))
         return cls(whole, **old)
 

@@ -1,71 +1,33 @@
-"""Expected freshness of all pages by the model: importance-weighted freshness and obsolescence in O(1) a read.
+"""Expected freshness of all pages by the model, weighted by importance.
 
 A page last read `age` days ago is fresh with probability sum p e^(-l age), p the shares of the rates l that are
-believed of it (rate_belief.py).
-
-Summed over millions of pages of different ages this has to be kept, not computed. exp(-lambda age) of one rate decays
-by the same factor for pages of any age, so the sketch keeps one number for each of the NODES rates: the sum over pages
-of importance x share of that rate x exp(-rate age). Pages are summed by the octave of their rate, for the belief may be
-off by another factor in each (calibration.py). A read takes a page out with what it has decayed to and puts it in anew.
-Obsolescence, the sum of r lambda age, is linear in the time and needs two sums. `believed` holds the same pages as they
-are at their reads, undecayed: what a plan rests on, for the long run and (`coming`) for the days from now on.
-
-Invariant: the sums are those over the pages as they are now (`Expected.of`); those of importance and of weights are
-integers and exact, the decaying ones forget their rounding as they decay. A page is taken out with the very numbers
-that it was put in with: weight w = sqrt(r lambda), lambda and belief of its row, r = w^2 / lambda.
+believed of it. `Expected` has the sums of that over pages, by the octave of their rate and by node, so that freshness
+can be told at any later time, of several partitions together, and (`believed`: the same pages undecayed) of any plan:
+for the long run and (`coming`) for the days from now on. It is made of a sample of the pages (dated_pages.py) when
+somebody asks, by what is believed of them as part of all pages (fitted_rates.py).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.refresh.dated_pages import DatedPage
 from xyro.refresh.policy import freshness
-from xyro.refresh.rate_belief import LEAST, NODES, OCTAVES, RATES, PageBelief, octave, shares_of_pages
+from xyro.refresh.rate_belief import LEAST, NODES, OCTAVES, RATES, octave, shares_of_pages
 from xyro.refresh.rate_sums import DAY, SHORTEST
 
 Reals = NDArray[np.float64]
 
-SCALE = 2.0**32
-"""importance and squared weights are summed in integer steps of 2^-32"""
-HEAVIEST = 2.0**60
 NEGLIGIBLE = 1e-7
 """part of the largest sum of an octave that a dump may lose: as much as float32 does"""
 
 BARELY = 5e-4
 """the same of what is believed, of which float16 is kept"""
 TINY = 1e-300
-
-
-class DatedPage(NamedTuple):
-    """A refreshed page, as its row tells."""
-
-    weight: float
-    """sqrt(r lambda)"""
-    pace: float
-    """lambda, changes a day"""
-    belief: PageBelief
-    """by which it fades"""
-    read: float
-    """seconds"""
-
-    @property
-    def counts(self) -> bool:
-        """Tell whether it is among the refreshed pages."""
-        return self.weight > 0.0 and self.pace > 0.0
-
-    @property
-    def importance(self) -> float:
-        """r, as it was when the page was dated."""
-        return self.weight * self.weight / self.pace
-
-    def fresh(self, now: float) -> float:
-        """Probability that the page is as it was read."""
-        return self.belief.quiet(max(0.0, now - self.read) / DAY)
 
 
 class RateMixture:
@@ -123,6 +85,13 @@ class RateMixture:
         return found
 
 
+def fading(shares: Reals, days: float) -> tuple[float, float]:
+    """Of one page by its shares, so many days after a read: the probability that it is as it was, and the days of these
+    for which its copy is expected to be stale (the integral of 1 - that)."""
+    gone = np.expm1(np.maximum(RATES * -days, LEAST))
+    return 1.0 + float(shares @ gone), max(days + float(shares @ (gone / RATES)), 0.0)
+
+
 def lasting_shares(days: Reals) -> Reals:
     """Share of the time that a copy is fresh which is read every so many days, by node: (1 - e^-x) / x, x = l t."""
     x = np.maximum(days, SHORTEST)[:, None] * RATES
@@ -131,59 +100,56 @@ def lasting_shares(days: Reals) -> Reals:
 
 
 class Expected:
-    """`replace` as pages are read; `freshness` and `obsolescence` at any time. 8 to 10 us a read, of a few at once."""
+    """Sums over some pages at one moment, and what they tell of it and of later ones."""
 
     def __init__(self) -> None:
         self._fresh: Reals = np.zeros((OCTAVES, NODES))
         """sum of importance x belief x exp(-rate age), by octave and node"""
         self._time = 0.0
         """the moment of these sums, seconds"""
-        self._importance = [0] * OCTAVES
-        self._weights = 0
-        """sum of w^2 = r lambda"""
-        self._read = 0
-        """sum of r lambda x the second of the last read"""
+        self._importance: Reals = np.zeros(OCTAVES)
         self.believed = RateMixture()
 
     @classmethod
-    def from_pages(cls, pages: Iterable[DatedPage], now: float, at_once: int = 4096) -> Expected:
-        """Build the sums from all pages at once."""
-        found, some = cls(), list[DatedPage]()
-        for page in pages:
-            some.append(page)
-            if len(some) == at_once:
-                found.replace((), some, now)
-                some.clear()
-        found.replace((), some, now)
+    def from_pages(
+        cls,
+        pages: Sequence[DatedPage],
+        now: float,
+        shares: Reals | None = None,
+        importance: Reals | None = None,
+    ) -> Expected:
+        """Build the sums from pages that count. shares: what is believed of each, a row each [by their own priors];
+        importance: what each stands for [its own]."""
+        found = cls()
+        found._time = max([now, *(page.read for page in pages)])
+        if not pages:
+            return found
+        if shares is None:
+            shares = shares_of_pages([page.belief for page in pages])
+        if importance is None:
+            importance = np.array([page.importance for page in pages])
+        octaves = [octave(page.pace) for page in pages]
+        weighed = shares * importance[:, None]
+        found.believed.add(octaves, weighed)
+        powers = (np.array([page.read for page in pages]) - found._time)[:, None] * (RATES / DAY)
+        np.maximum(powers, LEAST, out=powers)
+        weighed *= np.exp(powers, out=powers)
+        np.add.at(found._fresh, octaves, weighed)
+        np.add.at(found._importance, octaves, importance)
         return found
 
-    def replace(self, old: Iterable[DatedPage], new: Iterable[DatedPage], now: float) -> None:
-        """Pages were read, dated anew, or left: what they were, and what they are."""
-        gone, come = [page for page in old if page.counts], [page for page in new if page.counts]
-        self._advance(max([now, *(page.read for page in come)]))
-        if pages := gone + come:
-            self._add(pages, [-1] * len(gone) + [1] * len(come))
-
-    def _add(self, pages: Sequence[DatedPage], signs: Sequence[int]) -> None:
-        """signs: 1, or -1 where a page is taken out. All at once, for a turn has few."""
-        shares = shares_of_pages([page.belief for page in pages])
-        importance, octaves = [page.importance for page in pages], [octave(page.pace) for page in pages]
-        shares *= np.multiply(signs, importance)[:, None]
-        self.believed.add(octaves, shares)
-        powers = (np.array([page.read for page in pages]) - self._time)[:, None] * (RATES / DAY)
-        np.maximum(powers, LEAST, out=powers)
-        shares *= np.exp(powers, out=powers)
-        np.add.at(self._fresh, octaves, shares)
-        for page, sign, r, number in zip(pages, signs, importance, octaves, strict=True):
-            steps = sign * _steps(page.weight * page.weight)
-            self._importance[number] += sign * _steps(r)
-            self._weights += steps
-            self._read += steps * int(page.read)
+    def scale(self, importance: float) -> None:
+        """Let the pages stand for so much importance altogether."""
+        if self.importance > 0.0:
+            factor = importance / self.importance
+            self._fresh *= factor
+            self._importance *= factor
+            self.believed.sums *= factor
 
     def _advance(self, now: float) -> None:
         """Let time pass; a clock that was set back waits."""
         if now > self._time:
-            if any(self._importance):
+            if self._importance.any():
                 self._fresh *= np.exp((self._time - now) / DAY * RATES)
             self._time = now
 
@@ -191,9 +157,7 @@ class Expected:
         """Take the pages of another partition in."""
         self._advance(other._time)
         self._fresh += other._fresh * np.exp((other._time - self._time) / DAY * RATES)
-        self._importance = [own + theirs for own, theirs in zip(self._importance, other._importance, strict=True)]
-        self._weights += other._weights
-        self._read += other._read
+        self._importance = self._importance + other._importance
         self.believed.merge(other.believed)
 
     # -- what it tells -------------------------------------------------------------------------------------------
@@ -201,19 +165,18 @@ class Expected:
     @property
     def importance(self) -> float:
         """Sum of r over the refreshed pages."""
-        return sum(self._importance) / SCALE
+        return float(self._importance.sum())
 
     def freshness(self, now: float) -> float | None:
         """Share of importance whose copy is expected to be as the page is; None without pages."""
-        if not any(self._importance):
+        if not self._importance.any():
             return None
         return 1.0 - float(self.stale(now).sum()) / self.importance
 
     def stale(self, now: float) -> Reals:
         """Sum of r over the pages whose copy is expected to be out of date: float64[OCTAVES], each at least 0."""
         passed = max(0.0, now - self._time) / DAY
-        importance = np.array(self._importance) / SCALE
-        found: Reals = np.clip(importance - self._fresh @ np.exp(-passed * RATES), 0.0, importance)
+        found: Reals = np.clip(self._importance - self._fresh @ np.exp(-passed * RATES), 0.0, self._importance)
         return found
 
     def coming(self, long_run: Reals, now: float, days: float) -> Reals:
@@ -228,53 +191,31 @@ class Expected:
         now_fresh = self._fresh * np.exp(-max(0.0, now - self._time) / DAY * RATES)
         goal = np.maximum(self.believed.sums, 0.0) * long_run
         fresh = goal + (now_fresh - goal) * (-np.expm1(-paces) / paces)
-        importance = np.array(self._importance) / SCALE
-        found: Reals = np.clip(importance - fresh.sum(axis=1), 0.0, importance)
+        found: Reals = np.clip(self._importance - fresh.sum(axis=1), 0.0, self._importance)
         return found
-
-    def obsolescence(self, now: float) -> float | None:
-        """Changes expected to be missed per page, weighted by importance: sum r lambda age / sum r."""
-        if not any(self._importance):
-            return None
-        missed = self._weights * math.floor(max(now, self._time)) - self._read
-        return max(missed / DAY / sum(self._importance), 0.0)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """Of the octaves that have pages, by their numbers: some 220 bytes each. Sums that may not fit in 64 bits are
-        text; those that decay are float32, up to the last that counts: fast rates have faded, or nobody believes them.
-        """
-        filled = [number for number, importance in enumerate(self._importance) if importance]
+        """Of the octaves that have pages, by their numbers: some 220 bytes each; sums are float32, up to the last that
+        counts: fast rates have faded, or nobody believes them."""
+        filled = np.flatnonzero(self._importance).tolist()
         sums = self._fresh[filled].astype("<f4")
         large = np.abs(sums)
         counts = large > NEGLIGIBLE * large.max(axis=1, keepdims=True)
         ends = np.where(counts.any(axis=1), NODES - counts[:, ::-1].argmax(axis=1), 0).tolist()
         rows = zip(filled, sums, ends, strict=True)
-        octaves = [(n, str(self._importance[n]), row[:end].tobytes()) for n, row, end in rows]
-        whole = [str(self._weights), str(self._read)]
-        believed = self.believed.dump(filled)
-        return {"nodes": NODES, "at": self._time, "whole": whole, "octaves": octaves, "believed": believed}
-
-    @staticmethod
-    def reads(state: Mapping[str, Any]) -> bool:
-        """Tell whether this is a dump of these nodes; an older version does not say of which it is, or what is
-        believed."""
-        return state.get("nodes") == NODES and "believed" in state
+        octaves = [(n, float(self._importance[n]), row[:end].tobytes()) for n, row, end in rows]
+        return {"at": self._time, "octaves": octaves, "believed": self.believed.dump(filled)}
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Expected:
         """Take over what `dump` gave."""
         found = cls()
         found._time = state["at"]
-        found._weights, found._read = map(int, state["whole"])
         for number, importance, fresh in state["octaves"]:
-            found._importance[number] = int(importance)
+            found._importance[number] = importance
             sums = np.frombuffer(fresh, "<f4")
             found._fresh[number, : len(sums)] = sums
         found.believed = RateMixture.load(state["believed"])
         return found
-
-
-def _steps(value: float) -> int:
-    return int(min(value, HEAVIEST) * SCALE)

@@ -285,17 +285,24 @@ def mix_in(shares: Reals, pages: NDArray[np.int64], chances: Reals, new: Reals) 
 
 def shares_of_many(sums: Reals, priors: Sequence[int]) -> Reals:
     """The beliefs about many pages: float64[pages, NODES]. sums: a row of V, n, C each; priors: their codes."""
+    powers = ln_likelihood(sums)
+    if len(sums):
+        powers += _by_code(priors[0]) if len(set(priors)) == 1 else np.stack([_by_code(code) for code in priors])
+    return normal(powers)
+
+
+def ln_likelihood(sums: Reals) -> Reals:
+    """ln of the likelihood of the nodes' rates by the visits of many pages: float64[pages, NODES], up to a constant of
+    each page. sums: a row of V, n, C each."""
     quiet_days, changes, change_days = sums.T
-    powers = quiet_days[:, None] * -RATES
+    powers: Reals = quiet_days[:, None] * -RATES
     changed = np.flatnonzero(changes > NO_CHANGES)
     if len(changed):
         count = changes[changed]
         evidence = _ln_changes((change_days[changed] / count)[:, None] * RATES)
         evidence *= count[:, None]
         powers[changed] += evidence
-    if len(sums):
-        powers += _by_code(priors[0]) if len(set(priors)) == 1 else np.stack([_by_code(code) for code in priors])
-    return _normal(powers)
+    return powers
 
 
 def rate(shares: Reals) -> Reals:
@@ -355,8 +362,8 @@ def _ln_changes(x: Reals) -> Reals:
     return np.log(powers, out=powers)
 
 
-def _normal(powers: Reals) -> Reals:
-    """The powers of e as shares, in place."""
+def normal(powers: Reals) -> Reals:
+    """The powers of e as shares, a row each, in place."""
     powers -= powers.max(axis=-1, keepdims=True, initial=-math.inf)
     np.maximum(powers, LEAST, out=powers)
     np.exp(powers, out=powers)

@@ -172,18 +172,18 @@ class MadeUpCrawl:
 
     def _note(self) -> None:
         fresh = self.frontier.freshness
-        whole = fresh.expected.importance
-        model = fresh.expected.freshness(self.now)
-        if not whole or model is None:
+        expected = fresh.expectation(self.now)
+        whole, model = expected.importance, expected.freshness(self.now)
+        if model is None:
             return
-        headline = shifted(fresh.calibration.headline(fresh.expected.stale(self.now), whole),
+        headline = shifted(fresh.calibration.headline(float(expected.stale(self.now).sum()), whole),
                            audited([(fresh.audits.window, whole)]))  # fmt: skip
         self.moments.append(BeliefMoment(self.now, model, headline.freshness, headline.low, headline.high))
 
     def plan(self) -> None:
         """Note what `xyro plan` foretells of the bandwidth that is set."""
         fresh = self.frontier.freshness
-        part = PlanPart(self.frontier.scheduler.bandwidth.population, fresh.calibration, fresh.expected)
+        part = PlanPart(self.frontier.scheduler.bandwidth.population, fresh.calibration, fresh.expectation(self.now))
         row = forecast(part, self.settings.refresh, PlanQuestion(bandwidth=self.bandwidth), self.now)[0]
         self.plans.append(Foretold(row["freshness"], row["next_day"], row["next_week"], row["used_per_day"]))
 

@@ -180,15 +180,19 @@ def board(days: float, seed: int) -> BeliefWorld:
 
 
 def history(file: Path, days: float, seed: int) -> BeliefWorld:
-    """A history drawn together to so many days: its pages are there from the beginning, whenever they were born."""
-    found = read([file])
+    """A history from the moment on at which half of its pages had been born, drawn together to so many days: these
+    pages, and no others. (A page that is not there yet cannot change, and is no sign that it is still.)"""
+    whole = read([file])
+    begin = float(np.median([page.born for page in whole]))
+    end = max(max(page.changes, default=page.born) for page in whole)
+    found = [page for page in whole if page.born <= begin]
     rng = np.random.default_rng((seed, 8))
     sample = np.sort(rng.permutation(len(found))[:MOST_PAGES]).tolist()
-    begin = min(page.born for page in found)
-    end = max(max(page.changes, default=page.born) for page in found)
     scale = days * DAY / (end - begin)
-    pages = {f"/{found[k].path}": ScriptedPage(changes=[ORIGIN + (t - begin) * scale for t in found[k].changes])
-             for k in sample}  # fmt: skip
+    pages = {}
+    for page in map(found.__getitem__, sample):
+        times = [ORIGIN + (t - begin) * scale for t in page.changes if t > begin]
+        pages[f"/{page.path}"] = ScriptedPage(changes=times)
     return BeliefWorld(pages, pareto(len(pages), rng))
 
 

@@ -192,8 +192,9 @@ async def _live(trial: NewsTrial, directory: Path) -> NewsRun:
 def _plan(node: Node) -> dict[str, Any]:
     """The forecast of `xyro plan` for the bandwidth that is set, and the day from now."""
     question = PlanQuestion(bandwidth=str(node.settings.refresh.bandwidth or 1.0))
-    part = node.crawl_views.plan_part()
-    return forecast(part, node.settings.refresh, question, node.clock.time())[0] if part.pages.pages else {}
+    now = node.clock.time()
+    part = node.crawl_views.plan_part(now)
+    return forecast(part, node.settings.refresh, question, now)[0] if part.pages.pages else {}
 
 
 def _look(node: Node, site: ScriptedSite, referee: ScriptReferee, now: float) -> BeliefLook:

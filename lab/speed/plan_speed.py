@@ -35,8 +35,8 @@ from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import COLUMNS, LAST_READ, RATE, State
+from xyro.refresh.dated_pages import DatedPage, PageSample
 from xyro.refresh.due import DueFolders
-from xyro.refresh.expected import DatedPage, Expected
 from xyro.refresh.meter import BLOCK, Blocks
 from xyro.refresh.policy import Policy, Reals, weight
 from xyro.refresh.population import Population
@@ -259,14 +259,14 @@ def _sketches(planned: PlannedPages) -> object:
     heavy = np.sqrt(importance * rate)
     populations = [Population.from_pages(heavy, rate) for _ in range(2)]
     read = planned.read_at[some].astype(np.float64).tolist()
-    holding = (
-        DatedPage(weighing, changes, PageBelief(RateSums(2.5 / changes, 3.0, 1.0 / changes), START), seconds)
-        for weighing, changes, seconds in zip(heavy.tolist(), rate.tolist(), read, strict=True)
-    )
+    sample = PageSample(1)
+    for page, (weighing, changes, seconds) in enumerate(zip(heavy.tolist(), rate.tolist(), read, strict=True)):
+        belief = PageBelief(RateSums(2.5 / changes, 3.0, 1.0 / changes), START)
+        sample.put(LocalPage(page), DatedPage(weighing, changes, belief, seconds), 0)
     blocks = Blocks()
     for block in range(math.ceil(planned.pages / BLOCK)):
         blocks.look(block, importance[:1])
-    return [population.bins for population in populations], populations, Expected.from_pages(holding, NOW), blocks
+    return [population.bins for population in populations], populations, sample, blocks
 
 
 def _all_filed(planned: PlannedPages) -> object:

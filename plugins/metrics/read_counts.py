@@ -111,7 +111,7 @@ class ReadCounts:
             "phases": {phase: times.figures() for phase, times in self.phases.items()},
             "waits": {priority.name.lower(): waits.figures() for priority, waits in self.waits.items()},
             "overdue": frontier.freshness.overdue(now) if frontier.scheduler.schedule.refreshing else 0.0,
-            "refreshed": frontier.freshness.expected.importance if frontier.scheduler.schedule.refreshing else 0.0,
+            "refreshed": frontier.freshness.totals.importance if frontier.scheduler.schedule.refreshing else 0.0,
             "cash": int(cash[frontier.columns["state"][:n] != State.FOREIGN].sum()),
             "virtual": int(frontier.ledger.virtual.balance),
             "sent": {

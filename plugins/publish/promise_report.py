@@ -15,7 +15,7 @@ from xyro.metadata import rows
 from xyro.plugins.publish.publication_rows import stored
 from xyro.plugins.publish.stored_rows import unpack_topic
 from xyro.refresh.clusters import Cluster
-from xyro.refresh.expected import Expected
+from xyro.refresh.dated_pages import PageTotals
 from xyro.refresh.lags import Lags
 from xyro.refresh.lateness import ON_TIME, Late, cost
 from xyro.refresh.publications import PUBLICATION_NUMBERS
@@ -70,9 +70,9 @@ def _subscriptions(home: Mapping[str, Any], pages: Sequence[Mapping[str, Any]]) 
 
 def costs(parts: Sequence[PartitionStatus], now: float) -> dict[str, float] | None:
     """Compute what the collection costs its readers now (refresh/lateness.py), in missed changes a page."""
-    whole = Expected()
+    whole = PageTotals()
     for part in parts:
-        whole.merge(part.expected)
+        whole.merge(part.totals)
     missed = whole.obsolescence(now)
     if missed is None:
         return None

@@ -303,7 +303,7 @@ class HttpApi:
         except ValueError:
             raise InputError("plan: target is a number above 0 and below 1") from None
         question = PlanQuestion(wanted, request.query.get("bandwidth"), tuple(filter(None, policies.split(","))))
-        part = self.node.crawl_views.plan_part()
+        part = self.node.crawl_views.plan_part(self.node.clock.time())
         if is_part(request):
             return http_json.answer(part.dump())
         if self._cluster is not None:

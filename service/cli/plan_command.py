@@ -66,7 +66,8 @@ def _answer(place: CrawlPlace, target: float | None, bandwidth: str | None, poli
         asked = {"target": target, "bandwidth": bandwidth, "policies": ",".join(policies) or None}
         return remote.get("/plan", **{name: value for name, value in asked.items() if value is not None})
     with stopped_crawl(place.directory) as crawl:
-        return report(crawl.plan_part(), crawl.refresh, question, SystemClock().time())
+        now = SystemClock().time()
+        return report(crawl.plan_part(now), crawl.refresh, question, now)
 
 
 def _replay(

@@ -54,13 +54,17 @@ class CrawlViews:
         """Count pages by the name of their state."""
         return states(count_states(frontier) for frontier in self._frontiers)
 
-    def plan_part(self) -> PlanPart:
-        """Return what `xyro plan` computes from."""
-        frontiers = self._frontiers
+    def plan_part(self, now: float) -> PlanPart:
+        """Return what `xyro plan` computes from, as of now."""
         return PlanPart.merged(
-            PlanPart(each.scheduler.bandwidth.population, each.freshness.calibration, each.freshness.expected)
-            for each in frontiers
+            PlanPart(each.scheduler.bandwidth.population, each.freshness.calibration, each.freshness.expectation(now))
+            for each in self._frontiers
         )
+
+    @property
+    def refreshed_pages(self) -> int:
+        """Count the pages that are read again."""
+        return sum(each.scheduler.bandwidth.population.pages for each in self._frontiers)
 
     @property
     def refresh(self) -> RefreshSettings:

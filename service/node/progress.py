@@ -103,7 +103,7 @@ async def offer(node: Node) -> None:
     began = node.clock.monotonic()
     while not node.settings.refresh.bandwidth:
         await node.clock.sleep(PLAIN)
-        part = node.crawl_views.plan_part()
+        part = node.crawl_views.plan_part(node.clock.time())
         if not part.pages.pages or (node.unread and node.clock.monotonic() < began + OFFERED_AFTER):
             continue
         row = proposal(part, node.settings.refresh)

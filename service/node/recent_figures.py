@@ -99,14 +99,14 @@ class RecentFigures:
             found.append([round(ahead + after.steady, 1), *(round(max(0.0, rate), 3) for rate in rates)])
         return found
 
-    def outlook(self, part: PlanPart, settings: RefreshSettings) -> dict[str, Any]:
+    def outlook(self, pages: int, plan_part: Callable[[], PlanPart], settings: RefreshSettings) -> dict[str, Any]:
         """`pages` that are refreshed; where a bandwidth is `set`, the freshness it gives, beside what is proposed."""
-        pages = part.pages.pages
         if not settings.bandwidth or not pages:
             return {"pages": pages}
         now, named = self._machine.monotonic(), str(settings.bandwidth)
         if self._outlook_at is not None and self._outlook_at[1] == named and now - self._outlook_at[0] < PATIENCE:
             return self._outlook
+        part = plan_part()
         row = forecast(part, settings, PlanQuestion(bandwidth=named))[0]
         better = proposal(part, settings)
         self._outlook_at = now, named

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xyro.service.node.crawl_views import status_fields
@@ -71,7 +72,10 @@ def _outlook(node: Node) -> dict[str, Any]:
     """The bandwidth that is set beside the one that `plan` would propose."""
     if not node.has_partitions:
         return {}
-    return node.recent.outlook(node.crawl_views.plan_part(), node.settings.refresh)
+    views = node.crawl_views
+    return node.recent.outlook(
+        views.refreshed_pages, partial(views.plan_part, node.clock.time()), node.settings.refresh
+    )
 
 
 def bounds(settings: Settings) -> dict[str, str]:

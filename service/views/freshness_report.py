@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xyro.refresh.calibration import Calibration
+from xyro.refresh.dated_pages import PageTotals
 from xyro.refresh.delays import Delays, summary
 from xyro.refresh.expected import Expected
 from xyro.refresh.meter import AuditFindings, combined, shifted
@@ -17,14 +18,15 @@ def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, 
     to hold 95 of 100 such moments, and by the model alone; None: not known), what that rests on (changes that reads
     so far were expected to show), how often changes came beside how often they were expected, how fresh audits found
     it, delays, bandwidth."""
-    whole, detection, discovery = Expected(), Delays(), Delays()
+    whole, totals, detection, discovery = Expected(), PageTotals(), Delays(), Delays()
     for part in parts:
         whole.merge(part.expected)
+        totals.merge(part.totals)
         detection.merge(part.detection)
         discovery.merge(part.discovery)
-    seen = combined((part.audits, part.expected.importance) for part in parts)
+    seen = combined((part.audits, part.totals.importance) for part in parts)
     model, kappa = whole.freshness(now), calibration_of(part.calibration for part in parts)
-    stale = whole.stale(now)
+    stale = float(whole.stale(now).sum())
     found = None if model is None else shifted(kappa.headline(stale, whole.importance), seen)
     if found is not None and found.low <= 0.0 and found.high >= 1.0:
         found = None  # it may be anything: no read has shown yet what the model is worth
@@ -34,8 +36,8 @@ def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, 
         "freshness_high": _rounded(found.high if found is not None else None),
         "freshness_evidence": round(kappa.whole.changes, 2),
         "freshness_model": _rounded(model),
-        "changes_over_believed": _rounded(kappa.ratio(stale) if kappa.octaves else None),
-        "missed_changes": _rounded(whole.obsolescence(now)),
+        "changes_over_believed": _rounded(kappa.kappa if kappa.whole.believed else None),
+        "missed_changes": _rounded(totals.obsolescence(now)),
         "audit": _audited(parts, seen, now),
         "execution": _found_by(parts),
         "detection_delay": summary(detection),

@@ -16,6 +16,7 @@ from xyro.metadata.documents import Archive, CountsRow
 from xyro.metadata.states import State
 from xyro.opic.page_parts import parts
 from xyro.refresh.calibration import Calibration
+from xyro.refresh.dated_pages import PageTotals
 from xyro.refresh.delays import Delays
 from xyro.refresh.expected import Expected
 from xyro.refresh.meter import AuditPart
@@ -59,6 +60,7 @@ class PartitionStatus(Struct, frozen=True):
     scope: str
     stale_reports: int
     expected: Expected
+    totals: PageTotals
     calibration: Calibration
     detection: Delays
     discovery: Delays
@@ -80,8 +82,8 @@ def partition_status(frontier: Frontier, now: float, asked: Iterable[str] = ()) 
     """Take the figures of a partition. asked: URLs of its parts that loads of other partitions wait for."""
     partition, scheduler, freshness = frontier.partition, frontier.scheduler, frontier.freshness
     waits, foreign_waits = waits_for(frontier)
-    expected = Expected()
-    expected.merge(freshness.expected)
+    totals = PageTotals()
+    totals.merge(freshness.totals)
     calibration = Calibration()
     calibration.merge(freshness.calibration)
     return PartitionStatus(
@@ -108,7 +110,8 @@ def partition_status(frontier: Frontier, now: float, asked: Iterable[str] = ()) 
         spends=frontier.ledger.spends,
         scope=frontier.scope.mode,
         stale_reports=frontier.stale,
-        expected=expected,
+        expected=freshness.expectation(now),
+        totals=totals,
         calibration=calibration,
         detection=freshness.detection.all,
         discovery=freshness.discovery.all,

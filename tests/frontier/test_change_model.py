@@ -145,12 +145,12 @@ def test_trust_in_publishers_of_an_older_version_is_taken_over_once(tmp_path):
 def test_a_told_rate_moves_the_rate_and_leaves_the_importance():
     crawl = begun(crawl_of(), url(0))
     before = row_of(crawl, url(0))
-    expected = crawl.frontier.freshness.expected.importance
+    expected = crawl.frontier.freshness.totals.importance
     publish(crawl, url(0), every=0.5)
     after = row_of(crawl, url(0))
     assert before.rate < after.rate < 2.0
     assert after.weight**2 / after.rate == pytest.approx(before.weight**2 / before.rate)
-    assert crawl.frontier.freshness.expected.importance == pytest.approx(expected)
+    assert crawl.frontier.freshness.totals.importance == pytest.approx(expected)
 
 
 def test_a_rate_that_is_told_of_a_page_never_read_shapes_its_first_belief():

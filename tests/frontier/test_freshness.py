@@ -32,7 +32,7 @@ PAGES = [url(host, page) for host in range(HOSTS) for page in range(EACH)]
 
 def forecast(crawl, question):
     """The object of `xyro plan --json`."""
-    return plan_report(crawl.crawl_views.plan_part(), crawl.crawl_views.refresh, question, crawl.now)
+    return plan_report(crawl.crawl_views.plan_part(crawl.now), crawl.crawl_views.refresh, question, crawl.now)
 
 
 def settings(**refresh):
@@ -154,9 +154,9 @@ def test_all_is_off_where_no_audit_is_asked_for():
     meter = crawl.frontier.freshness
     ratio = said["changes_over_believed"]
     assert said["freshness"] == pytest.approx(corrected(said["freshness_model"], ratio), abs=2e-4) and ratio != 1.0
-    stale = meter.expected.stale(meter._now)
-    assert meter.fresh() == meter.calibration.headline(stale, meter.expected.importance).freshness
-    assert ratio == pytest.approx(meter.calibration.ratio(meter.expected.stale(crawl.now)), abs=1e-4)
+    stale = float(meter.expectation(meter._now).stale(meter._now).sum())
+    assert meter.fresh() == meter.calibration.headline(stale, meter.totals.importance).freshness
+    assert ratio == pytest.approx(meter.calibration.kappa, abs=1e-4)
 
 
 def test_first_reads_owe_no_audit():
@@ -302,14 +302,14 @@ def test_a_page_that_leaves_the_scope_leaves_the_model():
     for order in list(crawl.orders.values()):
         crawl.give(report(order, crawl.now))
     crawl.turn()
-    before = frontier.freshness.expected.importance
+    before = frontier.freshness.totals.importance
     page = next(p for p in range(frontier.columns.n) if not frontier.partition.flags[p] & LEASED)
     row = frontier.partition.row(page)
     frontier.partition.begin()
     frontier.scheduler.schedule.retire(page)
     frontier.partition.set_state(page, State.OUT)
     frontier.freshness.close(0, crawl.now)
-    assert frontier.freshness.expected.importance == pytest.approx(before - row.weight**2 / row.rate, abs=1e-6)
+    assert frontier.freshness.totals.importance == pytest.approx(before - row.weight**2 / row.rate, abs=1e-6)
     assert frontier.freshness._importance(page, page + 1)[0] == 0.0
 
 
@@ -422,13 +422,13 @@ def test_what_a_target_takes_gives_the_target():
 
 def test_the_next_days_begin_with_the_copies_as_they_are():
     crawl, _ = lived(15)
-    now = crawl.frontier.freshness.calibration.headline(
-        crawl.frontier.freshness.expected.stale(crawl.now), crawl.frontier.freshness.expected.importance
-    )
+    freshness = crawl.frontier.freshness
+    stale = float(freshness.expectation(crawl.now).stale(crawl.now).sum())
+    now = freshness.calibration.headline(stale, freshness.totals.importance)
     little, much = (forecast(crawl, PlanQuestion(bandwidth=each))["rows"][0] for each in ("1/day", "100000/day"))
     assert little["freshness"] < little["next_week"] < little["next_day"] < now.freshness
     assert now.freshness < much["next_day"] < much["next_week"] <= much["freshness"] + 0.02
-    part = crawl.crawl_views.plan_part()
+    part = crawl.crawl_views.plan_part(crawl.now)
     told = PlanPart.load(json.loads(json.dumps(part.dump())))
     assert plan_report(told, crawl.crawl_views.refresh, PlanQuestion(), crawl.now)["rows"] == [
         {name: pytest.approx(value, abs=2e-3) for name, value in row.items()}
@@ -439,7 +439,7 @@ def test_the_next_days_begin_with_the_copies_as_they_are():
 def test_more_bandwidth_is_fresher_and_the_freshness_policy_freshest():
     crawl, _ = lived(15)
     said = forecast(crawl, PlanQuestion(policies=("all",)))
-    assert said["pages"] == len(PAGES) == crawl.crawl_views.plan_part().pages.pages
+    assert said["pages"] == len(PAGES) == crawl.crawl_views.plan_part(crawl.now).pages.pages
     by_policy = {name: [row for row in said["rows"] if row["policy"] == name] for name in NAMES}
     for rows in by_policy.values():
         assert len(rows) == len(USUAL)

@@ -8,25 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.refresh.calibration import DOUBT, MEMORY, Calibration, Headline, corrected
-from xyro.refresh.rate_belief import OCTAVES, octave
 
 chances = st.floats(1e-6, 1.0)
 reads = st.lists(st.tuples(st.floats(1e-6, 1e6), chances, chances), max_size=40)
 
 
-RATE = 0.1
-
-
-def read(calibration, stake, believed, seen, rate=RATE):
+def read(calibration, stake, believed, seen):
     """In shares of the stake."""
-    calibration.read(stake, stake * believed, stake * seen, 1.0, rate)
-
-
-def stale(share, importance, rate=RATE):
-    """So large a share of the importance is stale by the model, all of pages of one rate."""
-    found = np.zeros(OCTAVES)
-    found[octave(rate)] = share * importance
-    return found
+    calibration.read(stake, stake * believed, stake * seen, 1.0)
 
 
 def after(found):
@@ -38,11 +27,11 @@ def after(found):
 
 @given(reads)
 def test_it_says_nothing_of_nothing_and_stays_finite(found):
-    assert Calibration().kappa == 1.0 and Calibration().fresh(0.7, RATE) == pytest.approx(0.7)
+    assert Calibration().kappa == 1.0 and Calibration().fresh(0.7) == pytest.approx(0.7)
     calibration = after(found)
     assert 0.0 < calibration.kappa < math.inf
-    calibration.read(0.0, 0.5, 1.0, 1.0, RATE)
-    calibration.read(1.0, 0.0, 1.0, 1.0, RATE)
+    calibration.read(0.0, 0.5, 1.0, 1.0)
+    calibration.read(1.0, 0.0, 1.0, 1.0)
     assert calibration == after(found)
 
 
@@ -98,44 +87,22 @@ def test_partitions_add_up_and_a_restart_changes_nothing():
     sums = whole.whole
     old = {"believed": sums.believed, "rated": 2.0, "seen": sums.seen, "weights": sums.weights}
     assert Calibration.load(old).kappa == whole.kappa  # of the version that had no interval
-    assert Calibration.load({**whole.dump(), "rated": 2.0}) == whole
-
-
-def test_each_octave_of_rates_has_a_kappa_of_its_own():
-    """Of slow pages twice the changes that are believed come, of fast ones next to none: then what is stale counts by
-    whose it is, and an octave without reads goes by all of them."""
-    rng, calibration = np.random.default_rng(5), Calibration()
-    for _ in range(4000):
-        read(calibration, 1.0, 0.2, float(rng.random() < 0.4), rate=0.02)
-        read(calibration, 1.0, 0.2, float(rng.random() < 0.01), rate=0.3)
-    assert octave(0.02) != octave(0.3) and octave(1e-9) == 0 and octave(1e9) == OCTAVES - 1
-    assert calibration.kappa_of(octave(0.02)) == pytest.approx(2.0, rel=0.25)
-    assert calibration.kappa_of(octave(0.3)) < 0.25 < 0.7 < calibration.kappa < 1.3
-    assert calibration.kappa_of(octave(20.0)) == calibration.kappa
-    slow, fast = stale(0.1, 50.0, 0.02), stale(0.1, 50.0, 0.3)
-    assert calibration.headline(slow, 50.0).freshness == pytest.approx(0.8, abs=0.05)
-    assert calibration.headline(fast, 50.0).freshness > 0.97
-    assert calibration.headline(slow + fast, 50.0).freshness == pytest.approx(0.79, abs=0.06)
-    assert calibration.ratio(slow + fast) == pytest.approx(1.07, abs=0.25)
-    assert calibration.fresh(0.9, 0.02) == calibration.headline(slow, 50.0).freshness
-    half, whole = Calibration.load(calibration.dump()), Calibration()
-    whole.merge(half)
-    whole.merge(half)
-    assert whole.headline(slow, 50.0).freshness == pytest.approx(half.headline(slow, 50.0).freshness, abs=0.01)
+    octaves = [[3, 1.0, 1.0, 1.0, 1.0]]  # of the version that had a kappa for each octave of rates
+    assert Calibration.load({**whole.dump(), "rated": 2.0, "octaves": octaves}) == whole
 
 
 # -- the interval of the freshness of a moment ----------------------------------------------------------------------
 
 
 def test_without_reads_nothing_is_known_and_with_them_the_headline_is_inside():
-    assert Calibration().headline(stale(0.3, 100.0), 100.0) == Headline(pytest.approx(0.7), 0.0, 1.0)
-    quiet = after([(1.0, 0.01, 0.0)] * 50).headline(stale(0.01, 100.0), 100.0)
+    assert Calibration().headline(30.0, 100.0) == Headline(pytest.approx(0.7), 0.0, 1.0)
+    quiet = after([(1.0, 0.01, 0.0)] * 50).headline(1.0, 100.0)
     assert 0.9 < quiet.low <= quiet.freshness <= quiet.high <= 1.0
 
 
 @given(reads, st.floats(0.0, 1.0), st.floats(1e-3, 1e9))
 def test_the_headline_lies_in_its_interval(found, model, importance):
-    fresh, low, high = after(found).headline(stale(1.0 - model, importance), importance)
+    fresh, low, high = after(found).headline((1.0 - model) * importance, importance)
     assert 0.0 <= low <= fresh <= high <= 1.0
 
 
@@ -152,11 +119,11 @@ def test_it_holds_the_true_freshness_of_95_of_100_moments(pages, alone, waves):
         changed = rng.random(pages) < (alone if rng.random() >= waves else 1.0 / 3.0)
         since[changed] = np.minimum(since[changed], step)
         if step % 50 == 0 and step > 20_000:
-            found = calibration.headline(stale(1.0 - fresh, pages), float(pages))
+            found = calibration.headline((1.0 - fresh) * pages, float(pages))
             held.append(found.low <= 1.0 - np.isfinite(since).mean() <= found.high)
         page = step % pages
         seen = max(step - since[page], 0.0) if np.isfinite(since[page]) else 0.0
-        calibration.read(float(pages), believed, seen, 1.0, RATE)
+        calibration.read(float(pages), believed, seen, 1.0)
         since[page] = np.inf
     assert 0.9 <= np.mean(held) <= 1.0
 
@@ -168,7 +135,7 @@ def test_more_waves_make_it_wider_and_more_pages_narrower():
         for _ in range(6000 // day):
             factor = 1.0 if day == 1 else rng.gamma(0.5, 2.0)
             for _ in range(day):
-                calibration.read(1.0, 0.1, float(rng.random() < 0.1 * factor), 1.0, RATE)
-        _, low, high = calibration.headline(stale(0.1, pages), pages)
+                calibration.read(1.0, 0.1, float(rng.random() < 0.1 * factor), 1.0)
+        _, low, high = calibration.headline(0.1 * pages, pages)
         widths[name] = high - low
     assert widths["calm"] < widths["calm, few"] and 2.0 * widths["calm"] < widths["waves"]

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.expected import DAY, DatedPage, Expected
-from xyro.refresh.rate_belief import NODES, OCTAVES, START, PageBelief, octave
+from xyro.refresh.dated_pages import DatedPage
+from xyro.refresh.expected import DAY, Expected, fading
+from xyro.refresh.rate_belief import OCTAVES, START, PageBelief, octave, unread
 from xyro.refresh.rate_sums import RateSums
 
 NOW = 1.7e9
@@ -27,11 +28,9 @@ def believed(changes, rate):
 
 
 def exactly(pages, now):
-    """(freshness, obsolescence), page by page."""
+    """Freshness, page by page."""
     whole = sum(page.importance for page in pages)
-    fresh = sum(page.importance * faded(page, (now - page.read) / DAY) for page in pages)
-    missed = sum(page.weight**2 * (math.floor(now) - int(page.read)) / DAY for page in pages)
-    return fresh / whole, missed / whole
+    return sum(page.importance * faded(page, (now - page.read) / DAY) for page in pages) / whole
 
 
 def made(rng, count, now=NOW, most=30.0):
@@ -54,7 +53,9 @@ def test_one_page_fades_as_its_belief_says(seen, rate):
         page = DatedPage(1.0, rate, believed(seen, rate), NOW)
         found = Expected.from_pages([page], NOW).freshness(NOW + age * DAY)
         assert found == pytest.approx(faded(page, age), abs=1e-6)
-        assert page.fresh(NOW + age * DAY) == pytest.approx(faded(page, age), rel=1e-9, abs=1e-12)
+        fresh, stale = fading(page.belief.shares(), age)
+        assert fresh == pytest.approx(faded(page, age), rel=1e-9, abs=1e-12)
+        assert stale == pytest.approx(page.belief.stale_days(age), rel=1e-6, abs=1e-9)
 
 
 def test_all_pages_as_page_by_page():
@@ -62,9 +63,20 @@ def test_all_pages_as_page_by_page():
     seen = Expected.from_pages(pages, NOW)
     for later in (0.0, 0.1, 1.0, 10.0):
         now = NOW + later * DAY
-        fresh, missed = exactly(pages, now)
-        assert seen.freshness(now) == pytest.approx(fresh, abs=1e-6)
-        assert seen.obsolescence(now) == pytest.approx(missed, rel=1e-6)
+        assert seen.freshness(now) == pytest.approx(exactly(pages, now), abs=1e-6)
+
+
+def test_pages_of_a_sample_stand_for_others_and_are_believed_as_others_say():
+    pages = made(np.random.default_rng(9), 200)
+    shares, stands = np.stack([unread(START)] * 200), np.full(200, 3.0)
+    seen = Expected.from_pages(pages, NOW, shares, stands)
+    alike = [page._replace(belief=PageBelief(RateSums(), START)) for page in pages]
+    ages = [(NOW - page.read) / DAY for page in pages]
+    assert seen.freshness(NOW) == pytest.approx(np.mean([faded(*each) for each in zip(alike, ages, strict=True)]))
+    assert seen.importance == pytest.approx(600.0)
+    before = seen.freshness(NOW + DAY)
+    seen.scale(50.0)
+    assert seen.importance == pytest.approx(50.0) and seen.freshness(NOW + DAY) == pytest.approx(before)
 
 
 def test_what_is_stale_is_told_by_octaves_of_rates():
@@ -77,41 +89,6 @@ def test_what_is_stale_is_told_by_octaves_of_rates():
     assert seen.freshness(now) == pytest.approx(1.0 - by_hand.sum() / seen.importance, abs=1e-6)
 
 
-def test_thirty_thousand_replacements_leave_the_sums_of_the_pages_as_they_are():
-    rng = np.random.default_rng(2)
-    now, pages = NOW, made(rng, 500)
-    seen = Expected.from_pages(pages, now)
-    for _ in range(300):
-        now += rng.exponential(600.0)
-        which = rng.choice(len(pages), 100, replace=False).tolist()
-        fresh = made(rng, len(which), now, most=0.0)
-        seen.replace([pages[i] for i in which], fresh, now)
-        for i, page in zip(which, fresh, strict=True):
-            pages[i] = page
-    again = Expected.from_pages(pages, now)
-    assert seen.freshness(now) == pytest.approx(again.freshness(now), abs=1e-4)
-    assert seen.obsolescence(now) == again.obsolescence(now) and seen.importance == again.importance
-
-
-@pytest.mark.parametrize("rate", [0.003, 0.03, 0.3])
-def test_time_that_passes_by_a_twentieth_of_a_second_is_all_of_the_time(rate):
-    """A crawler commits 20 times a second; slow pages fade by less than single precision tells at each."""
-    now, page = NOW, DatedPage(1.0, rate, believed(3.0, rate), NOW)
-    seen = Expected.from_pages([page], now)
-    for _ in range(20_000):
-        now += 0.05
-        seen.replace((), (), now)
-    assert seen.freshness(now) == pytest.approx(Expected.from_pages([page], now).freshness(now), abs=1e-6)
-
-
-def test_pages_that_left_leave_nothing():
-    pages = made(np.random.default_rng(3), 100)
-    seen = Expected.from_pages(pages, NOW)
-    seen.replace(pages, (), NOW + 5 * DAY)
-    assert seen.believed.sums == pytest.approx(np.zeros((OCTAVES, NODES)), abs=1e-9)
-    assert seen.importance == 0.0 and seen.freshness(NOW) is None and seen.obsolescence(NOW) is None
-
-
 @given(st.integers(0, 2**32), st.integers(1, 20), st.floats(0, 100))
 def test_partitions_together_are_the_whole(seed, count, later):
     pages = made(np.random.default_rng(seed), count)
@@ -120,7 +97,6 @@ def test_partitions_together_are_the_whole(seed, count, later):
     one.merge(other)
     whole, now = Expected.from_pages(pages, NOW), NOW + later + 3 * DAY
     assert one.freshness(now) == pytest.approx(whole.freshness(now), abs=1e-4)
-    assert one.obsolescence(now) == whole.obsolescence(now)
 
 
 @given(st.integers(0, 2**32), st.integers(0, 5))
@@ -140,28 +116,13 @@ def test_a_dump_is_some_3_kb_whatever_many_pages_there_are():
     assert len(seen.dump()["octaves"]) == OCTAVES and len(msgpack.packb(seen.dump())) < 3_600
 
 
-def test_pages_that_are_taken_out_of_a_dump_leave_nothing():
-    pages = made(np.random.default_rng(8), 300)
-    again = Expected.load(Expected.from_pages(pages, NOW).dump())
-    again.replace(pages[1:], (), NOW + DAY)
-    left = Expected.from_pages(pages[:1], NOW)
-    assert again.importance == left.importance and again.obsolescence(NOW + DAY) == left.obsolescence(NOW + DAY)
-    whole = Expected.from_pages(pages, NOW).importance
-    assert again.stale(NOW + DAY).sum() == pytest.approx(left.stale(NOW + DAY).sum(), abs=1e-6 * whole)
-
-
 def test_a_clock_that_is_set_back_waits():
-    page, belief = DatedPage(1.0, 1.0, believed(1.0, 1.0), NOW), believed(1.0, 1.0)
-    seen = Expected.from_pages([page], NOW)
-    seen.replace([page], [DatedPage(1.0, 1.0, belief, NOW - DAY)], NOW - DAY)
-    assert seen.freshness(NOW) == pytest.approx(faded(page, 1.0))
-    assert seen.freshness(NOW - DAY) == pytest.approx(faded(page, 1.0))
+    seen = Expected.from_pages([DatedPage(1.0, 1.0, believed(1.0, 1.0), NOW)], NOW)
+    assert seen.freshness(NOW - DAY) == seen.freshness(NOW) == pytest.approx(1.0)
 
 
-def test_pages_without_weight_are_not_counted():
-    unread = PageBelief(RateSums(), START)
-    seen = Expected.from_pages([DatedPage(0.0, 1.0, unread, NOW), DatedPage(1.0, 0.0, unread, NOW)], NOW)
-    assert seen.freshness(NOW) is None
+def test_nothing_is_known_without_pages():
+    assert Expected.from_pages([], NOW).freshness(NOW) is None
 
 
 def test_expectation_is_what_happens_where_rates_are_as_believed():
@@ -172,11 +133,3 @@ def test_expectation_is_what_happens_where_rates_are_as_believed():
     pages = [DatedPage(1.0, belief.rate(), belief, float(int(NOW - age * DAY))) for age in ages.tolist()]
     fresh = rng.random(count) < np.exp(-rates * ages)
     assert Expected.from_pages(pages, NOW).freshness(NOW) == pytest.approx(fresh.mean(), abs=4 * 0.5 / math.sqrt(count))
-
-
-def test_a_dump_of_other_nodes_is_told():
-    assert Expected.reads(Expected().dump())
-    assert not Expected.reads({**Expected().dump(), "nodes": 57})
-    assert not Expected.reads({name: value for name, value in Expected().dump().items() if name != "believed"})
-    assert not Expected.reads({"at": NOW, "whole": ["1", "1"], "octaves": [(3, "1", bytes(408))]})  # of float64
-    assert not Expected.reads({"at": NOW, "whole": ["1", "1", "1"], "fresh": bytes(408)})  # without octaves

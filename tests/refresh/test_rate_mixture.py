@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xyro.refresh.expected import DAY, DatedPage, Expected, RateMixture
+from xyro.refresh.dated_pages import DatedPage
+from xyro.refresh.expected import DAY, Expected, RateMixture
 from xyro.refresh.policy import Policy, Rules
 from xyro.refresh.population import Population
 from xyro.refresh.rate_belief import RATES, START, PageBelief, RatePrior, octave, unread
