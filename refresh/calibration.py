@@ -191,15 +191,11 @@ class Calibration(Struct):
 
     @classmethod
     def load(cls, state: Mapping[str, Any] | None) -> Calibration:
-        """Take over what `dump` gave; None: a directory from before there was any."""
-        if not state:
+        """Take over what `dump` gave. None, or of a version that believed pages by their own priors: nothing is known
+        of how far off these are."""
+        if not state or "octaves" in state or "whole" not in state:
             return cls()
-        state = {name: value for name, value in state.items() if name not in ("rated", "octaves")}  # of older versions
-        if "whole" in state:
-            return cls(**{**state, "whole": ReadSums(*state["whole"])})
-        old = {"changes": MEMORY / SHARE, **state}
-        whole = ReadSums(*(old.pop(name) for name in ("believed", "seen", "weights", "changes")))
-        return cls(whole, **old)
+        return cls(**{**state, "whole": ReadSums(*state["whole"])})
 
 
 def corrected(freshness: float, kappa: float) -> float:

@@ -10,9 +10,9 @@ lambda), lambda of its row, r = w^2 / lambda.
                 always, others by chance r / T (Poisson sampling with permanent random numbers: Ohlsson 1995). A sum
                 over all pages is that over the sample, in which each stands for max(r, T)
 
-T is 0, and the sample is all there is, until twice SIZE pages are in it; then it rises until SIZE are left. So a page
-enters or leaves by a look at itself alone, and 2,000 pages tell the share of importance that is stale within .01, of
-however many.
+T is 0, and the sample is all there is, until twice SIZE pages are in it; then it rises until SIZE are left. Where most
+importance has left the crawl, all pages are looked at once more. Else a page enters or leaves by a look at itself
+alone, and 2,000 pages tell the share of importance that is stale within .01, of however many.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ class DatedPage(NamedTuple):
     @property
     def importance(self) -> float:
         """r, as it was when the page was dated."""
-        return self.weight * self.weight / self.pace
+        return min(self.weight * self.weight / self.pace, HEAVIEST)
 
 
 class PageTotals:
     """`replace` as pages are read: 1 us each. Invariant: the sums are those over the refreshed pages as they are."""
 
     def __init__(self) -> None:
-        self._importance = self._weights = self._read = 0
-        """sums of r, of w^2 = r lambda, and of r lambda x the second of the last read"""
+        self._importance = self._weights = self._read = self._latest = 0
+        """sums of r, of w^2 = r lambda, of r lambda x the second of the last read; the second of the latest read"""
 
     def replace(self, old: Iterable[DatedPage], new: Iterable[DatedPage]) -> None:
         """Pages were read, dated anew, or left: what they were, and what they are."""
@@ -77,12 +77,14 @@ class PageTotals:
                     self._importance += sign * _steps(page.importance)
                     self._weights += steps
                     self._read += steps * int(page.read)
+                    self._latest = max(self._latest, int(page.read))
 
     def merge(self, other: PageTotals) -> None:
         """Take the pages of another partition in."""
         self._importance += other._importance
         self._weights += other._weights
         self._read += other._read
+        self._latest = max(self._latest, other._latest)
 
     @property
     def importance(self) -> float:
@@ -90,21 +92,22 @@ class PageTotals:
         return self._importance / SCALE
 
     def obsolescence(self, now: float) -> float | None:
-        """Changes expected to be missed per page, weighted by importance: sum r lambda age / sum r; None without
-        pages. now: no earlier than the last read."""
+        """Changes expected to be missed per page, weighted by importance: sum r lambda age / sum r; None without pages.
+        A clock that was set back waits for the latest read."""
         if not self._importance:
             return None
-        return max((self._weights * math.floor(now) - self._read) / DAY / self._importance, 0.0)
+        missed = self._weights * max(math.floor(now), self._latest) - self._read
+        return max(missed / DAY / self._importance, 0.0)
 
     def dump(self) -> list[str]:
         """Return it as text: sums may not fit in 64 bits."""
-        return [str(self._importance), str(self._weights), str(self._read)]
+        return [str(self._importance), str(self._weights), str(self._read), str(self._latest)]
 
     @classmethod
     def load(cls, state: Sequence[str]) -> PageTotals:
         """Take over what `dump` gave."""
         found = cls()
-        found._importance, found._weights, found._read = map(int, state)
+        found._importance, found._weights, found._read, found._latest = map(int, state)
         return found
 
 
@@ -143,6 +146,15 @@ class PageSample:
         if len(self.pages) > 2 * self.size:
             self._thin()
 
+    @property
+    def is_starved(self) -> bool:
+        """Tell whether so much importance has left since the threshold rose that it is far too high."""
+        return self.threshold > 0.0 and 4 * (len(self.pages) + len(self.unread)) < self.size
+
+    def restart(self) -> None:
+        """Let all pages in again, which are for the caller to `put`."""
+        self.threshold = 0.0
+
     def _holds(self, number: LocalPage, importance: float) -> bool:
         return importance >= self.threshold or draw(number, self.seed) * self.threshold < importance
 
@@ -159,7 +171,7 @@ class PageSample:
     def dump(self) -> tuple[float, bytes]:
         """Return the threshold, and which pages are in it: 4 bytes each."""
         self.moved = False
-        return self.threshold, np.array([*self.pages, *self.unread], "<u4").tobytes()
+        return self.threshold, np.array([*dict.fromkeys((*self.pages, *self.unread))], "<u4").tobytes()
 
     def load(self, threshold: float, numbers: bytes) -> None:
         """Take over what `dump` gave; the pages themselves are for the caller to `put`, who has their rows."""

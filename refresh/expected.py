@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xyro.refresh.dated_pages import DatedPage
 from xyro.refresh.policy import freshness
-from xyro.refresh.rate_belief import LEAST, NODES, OCTAVES, RATES, octave, shares_of_pages
+from xyro.refresh.rate_belief import LEAST, NODES, OCTAVES, RATES, octave
 from xyro.refresh.rate_sums import DAY, SHORTEST
 
 Reals = NDArray[np.float64]
@@ -35,8 +35,8 @@ class RateMixture:
 
     A page's rate stands for a belief that may be wide: one of which nothing was shown is believed to change .28 times
     a day, and to be quiet for ten days with probability .41, where one that is known to change so often is with .06. A
-    plan that went by rates alone would be far too low. `add` as pages come and go: what a page adds is taken out again
-    with the numbers that it was put in with. A restart keeps three digits of each sum: a plan needs no more.
+    plan that went by rates alone would be far too low. What is sent to other nodes has three digits of each sum: a plan
+    needs no more.
     """
 
     def __init__(self, sums: Reals | None = None) -> None:
@@ -44,7 +44,7 @@ class RateMixture:
         self.sums = np.zeros((OCTAVES, NODES)) if sums is None else sums
 
     def add(self, octaves: Sequence[int], shares: Reals) -> None:
-        """Add pages. shares: a row each, times the page's importance; negative where it is taken out."""
+        """Add pages. shares: a row each, times the page's importance."""
         np.add.at(self.sums, octaves, shares)
 
     def merge(self, other: RateMixture) -> None:
@@ -58,14 +58,14 @@ class RateMixture:
         says so, the rate is taken for known.
         """
         octaves = np.array([octave(each) for each in rates.tolist()], np.int64)
-        sums = np.maximum(self.sums, 0.0)[octaves]
+        sums = self.sums[octaves]
         whole = sums.sum(axis=1)
         lasting = (sums * lasting_shares(days)).sum(axis=1)
         return np.where(whole > 0.0, lasting / np.maximum(whole, TINY), freshness(rates, days))
 
     def dump(self, octaves: Sequence[int]) -> list[tuple[int, float, bytes]]:
         """(octave, largest sum, all sums in parts of it) of these octaves, which have pages: some 90 bytes each."""
-        rows = np.maximum(self.sums[list(octaves)], 0.0)
+        rows = self.sums[list(octaves)]
         largest = rows.max(axis=1, initial=0.0)
         parts = rows / np.maximum(largest, TINY)[:, None]
         ends = NODES - (parts[:, ::-1] > BARELY).argmax(axis=1)
@@ -111,23 +111,13 @@ class Expected:
         self.believed = RateMixture()
 
     @classmethod
-    def from_pages(
-        cls,
-        pages: Sequence[DatedPage],
-        now: float,
-        shares: Reals | None = None,
-        importance: Reals | None = None,
-    ) -> Expected:
-        """Build the sums from pages that count. shares: what is believed of each, a row each [by their own priors];
-        importance: what each stands for [its own]."""
+    def from_pages(cls, pages: Sequence[DatedPage], now: float, shares: Reals, importance: Reals) -> Expected:
+        """Build the sums from pages that count. shares: what is believed of each, a row each; importance: what each
+        stands for."""
         found = cls()
         found._time = max([now, *(page.read for page in pages)])
         if not pages:
             return found
-        if shares is None:
-            shares = shares_of_pages([page.belief for page in pages])
-        if importance is None:
-            importance = np.array([page.importance for page in pages])
         octaves = [octave(page.pace) for page in pages]
         weighed = shares * importance[:, None]
         found.believed.add(octaves, weighed)
@@ -171,15 +161,15 @@ class Expected:
         """Share of importance whose copy is expected to be as the page is; None without pages."""
         if not self._importance.any():
             return None
-        return 1.0 - float(self.stale(now).sum()) / self.importance
+        return 1.0 - self.stale(now) / self.importance
 
-    def stale(self, now: float) -> Reals:
-        """Sum of r over the pages whose copy is expected to be out of date: float64[OCTAVES], each at least 0."""
+    def stale(self, now: float) -> float:
+        """Sum of r over the pages whose copy is expected to be out of date."""
         passed = max(0.0, now - self._time) / DAY
-        found: Reals = np.clip(self._importance - self._fresh @ np.exp(-passed * RATES), 0.0, self._importance)
-        return found
+        fresh = float((self._fresh @ np.exp(-passed * RATES)).sum())
+        return min(max(self.importance - fresh, 0.0), self.importance)
 
-    def coming(self, long_run: Reals, now: float, days: float) -> Reals:
+    def coming(self, long_run: Reals, now: float, days: float) -> float:
         """As `stale`, in the mean of so many days from now. long_run: the shares that reads keep fresh
         (Population.long_run).
 
@@ -189,10 +179,9 @@ class Expected:
         """
         paces = RATES / np.maximum(1.0 - long_run, 1e-9) * days
         now_fresh = self._fresh * np.exp(-max(0.0, now - self._time) / DAY * RATES)
-        goal = np.maximum(self.believed.sums, 0.0) * long_run
+        goal = self.believed.sums * long_run
         fresh = goal + (now_fresh - goal) * (-np.expm1(-paces) / paces)
-        found: Reals = np.clip(self._importance - fresh.sum(axis=1), 0.0, self._importance)
-        return found
+        return min(max(self.importance - float(fresh.sum()), 0.0), self.importance)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -206,14 +195,14 @@ class Expected:
         ends = np.where(counts.any(axis=1), NODES - counts[:, ::-1].argmax(axis=1), 0).tolist()
         rows = zip(filled, sums, ends, strict=True)
         octaves = [(n, float(self._importance[n]), row[:end].tobytes()) for n, row, end in rows]
-        return {"at": self._time, "octaves": octaves, "believed": self.believed.dump(filled)}
+        return {"at": self._time, "sums": octaves, "believed": self.believed.dump(filled)}
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Expected:
         """Take over what `dump` gave."""
         found = cls()
         found._time = state["at"]
-        for number, importance, fresh in state["octaves"]:
+        for number, importance, fresh in state["sums"]:
             found._importance[number] = importance
             sums = np.frombuffer(fresh, "<f4")
             found._fresh[number, : len(sums)] = sums

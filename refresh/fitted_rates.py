@@ -50,7 +50,7 @@ class FittedRates:
     def fit(self, beliefs: Sequence[PageBelief], folders: Sequence[int]) -> int:
         """Fit to the visits of these pages, in whose folders they lie. Returns how many of them were read again.
 
-        8 ms for 1,000 pages of which all were, and some .5 ms a folder.
+        5 ms for 1,000 pages of which all were, 20 ms for 4,096.
         """
         shown = [place for place, belief in enumerate(beliefs) if any(belief.sums)]
         if not shown:

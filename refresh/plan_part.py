@@ -48,5 +48,5 @@ class PlanPart(Struct, frozen=True):
 
 def _told(state: Mapping[str, Any], how: Callable[[Any], Any]) -> dict[str, Any]:
     """Write or read the packed sums of what Expected dumps: JSON has no bytes."""
-    packed = {name: [(*numbers, how(sums)) for *numbers, sums in state[name]] for name in ("octaves", "believed")}
+    packed = {name: [(*numbers, how(sums)) for *numbers, sums in state[name]] for name in ("sums", "believed")}
     return {**state, **packed}

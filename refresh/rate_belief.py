@@ -205,10 +205,6 @@ class PageBelief(NamedTuple):
         """P(no change within `days`)."""
         return float(self.shares() @ _fading(days))
 
-    def stale_days(self, days: float) -> float:
-        """Days for which a copy is expected to be stale, of so many after a read: the integral of 1 - quiet."""
-        return max(days + float(self.shares() @ (np.expm1(RATES * -days) / RATES)), 0.0)
-
     def chance_days(self, chance: float) -> float:
         """Days after which it has changed with this probability: as `chance_days`, of one page."""
         if not 0.0 < chance < 1.0:

@@ -176,7 +176,7 @@ class MadeUpCrawl:
         whole, model = expected.importance, expected.freshness(self.now)
         if model is None:
             return
-        headline = shifted(fresh.calibration.headline(float(expected.stale(self.now).sum()), whole),
+        headline = shifted(fresh.calibration.headline(expected.stale(self.now), whole),
                            audited([(fresh.audits.window, whole)]))  # fmt: skip
         self.moments.append(BeliefMoment(self.now, model, headline.freshness, headline.low, headline.high))
 

@@ -114,9 +114,7 @@ def _soon(part: PlanPart, reads: float, rules: Rules, now: float | None) -> dict
         return dict.fromkeys(SOON)
     long_run = part.pages.long_run(reads if math.isfinite(reads) else 1e6 * part.pages.pages, rules)
     found = {name: part.expected.coming(long_run, now, days) for name, days in SOON.items()}
-    return {
-        name: round(part.calibration.headline(float(stale.sum()), whole).freshness, 4) for name, stale in found.items()
-    }
+    return {name: round(part.calibration.headline(stale, whole).freshness, 4) for name, stale in found.items()}
 
 
 def _policies(question: PlanQuestion, settings: RefreshSettings) -> Sequence[str]:

@@ -26,7 +26,7 @@ def freshness_report(parts: Sequence[PartitionStatus], now: float) -> dict[str, 
         discovery.merge(part.discovery)
     seen = combined((part.audits, part.totals.importance) for part in parts)
     model, kappa = whole.freshness(now), calibration_of(part.calibration for part in parts)
-    stale = float(whole.stale(now).sum())
+    stale = whole.stale(now)
     found = None if model is None else shifted(kappa.headline(stale, whole.importance), seen)
     if found is not None and found.low <= 0.0 and found.high >= 1.0:
         found = None  # it may be anything: no read has shown yet what the model is worth

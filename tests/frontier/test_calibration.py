@@ -9,6 +9,7 @@ from tests.frontier.rig import report
 from xyro.frontier.freshness import _stale
 from xyro.metadata.rows import PageClaim, RefreshRow
 from xyro.refresh.change import DAY
+from xyro.refresh.expected import fading
 from xyro.refresh.rate_belief import START, PageBelief
 from xyro.refresh.rate_sums import RateSums
 from xyro.wire.ids import PageId
@@ -51,4 +52,4 @@ def test_the_days_that_the_model_expects_are_its_integral(sums, days):
     belief = PageBelief(RateSums(*sums), START)
     grid = days * np.linspace(0.0, 1.0, 20_001) ** 3
     chances = 1.0 - np.exp(-grid[:, None] * 2.0 ** (np.arange(51) / 2 - 12)) @ belief.shares()
-    assert belief.stale_days(days) == pytest.approx(np.trapezoid(chances, grid), rel=1e-3)
+    assert fading(belief.shares(), days)[1] == pytest.approx(np.trapezoid(chances, grid), rel=1e-3)

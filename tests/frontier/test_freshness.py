@@ -4,6 +4,7 @@ import json
 import math
 import signal
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -11,12 +12,13 @@ from click.testing import CliRunner
 from tests.frontier.rig import START, Crawl, failed, links_to, report, signature, snapshot, url
 from tests.service.face import LOOPBACK, said, started, until, xyro
 from xyro.configs.schema import RefreshSettings, Settings
-from xyro.frontier.freshness import OWED
+from xyro.frontier.freshness import OWED, Freshness
 from xyro.lab.child import running
-from xyro.metadata.states import LEASED, State
+from xyro.metadata.states import FOLDER, LEASED, State
 from xyro.refresh.calibration import corrected
 from xyro.refresh.plan_part import PlanPart
 from xyro.refresh.policy import NAMES
+from xyro.refresh.rate_belief import RATES
 from xyro.service.cli.plan_command import POLICIES, plan, plan_table
 from xyro.service.views.forecast import USUAL, PlanQuestion, per_day
 from xyro.service.views.forecast import report as plan_report
@@ -94,7 +96,7 @@ def lived(days, crawl=None, **refresh):
 
 
 def by_hand(crawl, now):
-    """(freshness, changes missed, weight) from all rows."""
+    """(freshness, changes missed) from all rows, each page believed as those of its folder."""
     fresh = missed = total = 0.0
     for frontier in crawl.frontiers:
         for page in range(frontier.columns.n):
@@ -103,7 +105,8 @@ def by_hand(crawl, now):
                 continue
             importance, age = row.weight**2 / row.rate, (now - row.last_read) / DAY
             total += importance
-            fresh += importance * row.belief.quiet(age)
+            (shares,) = frontier.freshness.fitted.shares([row.belief], [int(frontier.columns[FOLDER][page])])
+            fresh += importance * float(shares @ np.exp(-RATES * age))
             missed += row.weight**2 * age
     return fresh / total, missed / total
 
@@ -154,7 +157,7 @@ def test_all_is_off_where_no_audit_is_asked_for():
     meter = crawl.frontier.freshness
     ratio = said["changes_over_believed"]
     assert said["freshness"] == pytest.approx(corrected(said["freshness_model"], ratio), abs=2e-4) and ratio != 1.0
-    stale = float(meter.expectation(meter._now).stale(meter._now).sum())
+    stale = meter.expectation(meter._now).stale(meter._now)
     assert meter.fresh() == meter.calibration.headline(stale, meter.totals.importance).freshness
     assert ratio == pytest.approx(meter.calibration.kappa, abs=1e-4)
 
@@ -398,13 +401,59 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_been(tmp_path):
 
 
 def test_a_directory_from_before_is_counted_once(tmp_path):
+    """Its dump has sums by the pages' own priors, and a kappa that says how far these are off."""
     crawl, _ = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(), refreshing=True))
+    meter = crawl.frontier.freshness
     wanted = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
-    crawl.frontier.freshness.recover(None, crawl.now)
-    said = freshness_report(crawl.crawl_views.statuses(crawl.now), crawl.now)
-    assert said["freshness"] == pytest.approx(wanted["freshness"], abs=2e-4)
-    assert said["missed_changes"] == wanted["missed_changes"]
+    old = {name: value for name, value in meter.dump().items() if name not in ("totals", "compared", "refilled")}
+    old["calibration"] = {**old["calibration"], "octaves": []}
+    again = Freshness(meter.partition, meter.ledger, meter.bandwidth, settings().refresh, meter.hooks)
+    for _ in range(2):
+        again.recover({**old, "expected": {}}, crawl.now)
+        assert again.totals.dump() == meter.totals.dump() and again.sample.pages == meter.sample.pages
+        told = again.expectation(crawl.now).freshness(crawl.now)
+        assert told == pytest.approx(wanted["freshness_model"], abs=0.02) and again.calibration.kappa == 1.0
     crawl.close()
+
+
+def test_pages_of_the_sample_that_move_before_a_restart_has_looked_at_them(tmp_path):
+    crawl, world = lived(5, Crawl.on_disk(tmp_path / "a", settings=settings(), refreshing=True))
+    crawl.frontier.freshness.sample.size = 12
+    world.live(3)
+    assert crawl.frontier.freshness.sample.threshold > 0.0
+    crawl.turn()
+    snapshot(crawl.frontier)
+    crawl.close()
+    again = Crawl.on_disk(tmp_path / "a", settings=settings(), refreshing=True, now=crawl.now)
+    sample, partition = again.frontier.freshness.sample, again.frontier.partition
+    assert set(sample.unread) == set(crawl.frontier.freshness.sample.pages) and not sample.pages
+    sample.size, (gone, dated) = 12, sample.unread[:2]
+    partition.begin()
+    again.frontier.scheduler.schedule.retire(gone)
+    row = partition.row(dated)
+    again.frontier.scheduler.schedule.rewrite(dated, row, msgspec.structs.replace(row, weight=3.0 * row.weight))
+    again.frontier.freshness.close(0, again.now)
+    partition.seal({"node": again.frontier.dump()})
+    again.frontier.freshness.expectation(again.now)
+    wanted = {page: each for page, each in crawl.frontier.freshness.sample.pages.items() if page not in (gone, dated)}
+    assert {page: each for page, each in sample.pages.items() if page != dated} == wanted
+    assert sample.pages[dated].page.weight == pytest.approx(3.0 * row.weight)
+    again.close()
+
+
+def test_a_crawl_that_shrinks_has_its_sample_filled_again():
+    crawl, _ = lived(5)
+    meter = crawl.frontier.freshness
+    whole = set(meter.sample.pages)
+    meter.sample.size = 4
+    meter.sample.threshold = 1e6
+    meter.sample.pages = {}
+    assert meter.fresh() is None, "nothing is known, and not that all is fresh"
+    crawl.turn()
+    crawl.now += 60.0
+    crawl.turn()
+    assert set(meter.sample.pages) <= whole and 4 <= len(meter.sample.pages) <= 8
+    assert meter._refilled is None and 0.0 < meter.fresh() < 1.0
 
 
 # -- plan -------------------------------------------------------------------------------------------------------------
@@ -423,7 +472,7 @@ def test_what_a_target_takes_gives_the_target():
 def test_the_next_days_begin_with_the_copies_as_they_are():
     crawl, _ = lived(15)
     freshness = crawl.frontier.freshness
-    stale = float(freshness.expectation(crawl.now).stale(crawl.now).sum())
+    stale = freshness.expectation(crawl.now).stale(crawl.now)
     now = freshness.calibration.headline(stale, freshness.totals.importance)
     little, much = (forecast(crawl, PlanQuestion(bandwidth=each))["rows"][0] for each in ("1/day", "100000/day"))
     assert little["freshness"] < little["next_week"] < little["next_day"] < now.freshness

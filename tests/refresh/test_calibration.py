@@ -84,11 +84,8 @@ def test_partitions_add_up_and_a_restart_changes_nothing():
     both = after([(1.0, 0.5, float(turn % 3 == part)) for part in (0, 1) for turn in range(9)])
     assert whole.kappa == pytest.approx(both.kappa, rel=0.07)
     assert Calibration.load(whole.dump()) == whole and Calibration.load(None) == Calibration()
-    sums = whole.whole
-    old = {"believed": sums.believed, "rated": 2.0, "seen": sums.seen, "weights": sums.weights}
-    assert Calibration.load(old).kappa == whole.kappa  # of the version that had no interval
     octaves = [[3, 1.0, 1.0, 1.0, 1.0]]  # of the version that had a kappa for each octave of rates
-    assert Calibration.load({**whole.dump(), "rated": 2.0, "octaves": octaves}) == whole
+    assert Calibration.load({**whole.dump(), "octaves": octaves}) == Calibration.load({"seen": 3.0}) == Calibration()
 
 
 # -- the interval of the freshness of a moment ----------------------------------------------------------------------
