@@ -15,7 +15,8 @@ turn's commit group; service/views tells it.
 An audit is chosen at the end of a turn, beside what the plan orders. A page that is out already when it is chosen is
 not ordered again: the read that is under way becomes the audit. To pass it over would favour pages that the plan thinks
 fresh. An audit whose read failed temporarily says nothing, and counts as missed; one that found the page gone found it
-changed. The window of audits, the delays, the sample and what is fitted are written when they change.
+changed. The window of audits, the delays and what is fitted are written when they change;
+which pages are in the sample is a flag of theirs.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from xyro.frontier.ledger import Ledger
 from xyro.metadata import rows
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
-from xyro.metadata.states import FOLDER, LEASED, State
+from xyro.metadata.states import FOLDER, LEASED, SAMPLED, State
 from xyro.metadata.visits import GONE, Visit, http_date
 from xyro.opic.page_parts import parts
 from xyro.refresh import periodic
@@ -49,7 +50,7 @@ from xyro.refresh.fitted_rates import FittedRates
 from xyro.refresh.meter import BLOCK, AuditWindow, Blocks, found, shifted
 from xyro.refresh.rate_sums import DAY
 from xyro.refresh.sharing import BandwidthMeter
-from xyro.wire.ids import LocalPage, page_range
+from xyro.wire.ids import LocalPage, local_pages, page_range
 from xyro.wire.messages import PageReport
 
 OWED = 16.0
@@ -165,7 +166,6 @@ class Audits:
 
 
 _DELAYS = rows.META.key("delays")
-_SAMPLE = rows.META.key("sample")
 _FITTED = rows.META.key("fitted")
 _READ = int(State.READ)
 _NEVER_MADE = (math.inf, 0, Expected())
@@ -334,8 +334,9 @@ class Freshness:
             self._refreshed = 0
         if self._refilled is not None or self.sample.is_starved:
             self._refill()
-        if self.sample.moved:
-            self.partition.put(_SAMPLE, msgpack.packb(self.sample.dump()))
+        for page in self.sample.moved:
+            (self.partition.set_flag if page in self.sample.pages else self.partition.clear_flag)(page, SAMPLED)
+        self.sample.moved.clear()
         self.audits.store()
         if not self._reported:
             self.partition.put(_DELAYS, msgpack.packb([self.detection.dump(), self.discovery.dump()]))
@@ -381,6 +382,7 @@ class Freshness:
         return {
             "totals": self.totals.dump(),
             "calibration": self.calibration.dump() if self.calibration.whole.believed else None,
+            "threshold": self.sample.threshold,
             "compared": (self._compared, self._fitted_at),
             "refilled": self._refilled,
             "audits": self.audits.dump(),
@@ -395,8 +397,9 @@ class Freshness:
             self.totals = PageTotals.load(state["totals"])
             self._compared, self._fitted_at = state["compared"]
             self._refilled = state["refilled"]
-            if stored := self.partition.get(_SAMPLE):
-                self.sample.load(*msgpack.unpackb(stored))
+            self.sample.threshold = state["threshold"]
+            flags = self.partition.columns["flags"][: self.partition.columns.n]
+            self.sample.unread = local_pages(np.flatnonzero(flags & SAMPLED))
             if stored := self.partition.get(_FITTED):
                 self.fitted = FittedRates.load(msgpack.unpackb(stored))
         if state is None:

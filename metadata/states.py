@@ -57,7 +57,7 @@ NAMES = {
 """the names that export and `why` use; a page whose order is out is 'leased', one that a person ordered is 'queued'"""
 
 FLAG_BITS = 0xFFFF_FFFF
-"""all bits of the column `flags`: those of the core are the low 16 (0x0200 ... 0x8000 are free), those of optional
+"""all bits of the column `flags`: those of the core are the low 16 (0x0400 ... 0x8000 are free), those of optional
 features the high 16 (0x0400_0000 and above are free)"""
 LEASED = 0x0001
 """flag: an order for the page is out"""
@@ -74,6 +74,8 @@ HASTENED = 0x0080
 """flag: its next read was set by evidence (a claim, a regular change), not by its interval alone"""
 CITED = 0x0100
 """flag: unread, and a page of another host links to it"""
+SAMPLED = 0x0200
+"""flag: it is in the sample of the refreshed pages (refresh/dated_pages.py)"""
 CLASS_SHIFT = 16
 CLASS_MASK = 0x000F_0000
 """flags: the page's class at the virtual page (opic/focus.py); 0 where all pages are alike"""

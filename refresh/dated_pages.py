@@ -132,16 +132,18 @@ class PageSample:
         self.threshold = 0.0
         self.pages: dict[LocalPage, SampledPage] = {}
         self.unread: list[LocalPage] = []
-        """numbers of pages that a restart knows to be in it, and has not looked at"""
-        self.moved = False
-        """other pages are in it since `dump`"""
+        """pages that a restart knows to be in it, whose rows nobody has `put` yet"""
+        self.moved: set[LocalPage] = set()
+        """pages that came or left since somebody last emptied this"""
 
     def put(self, number: LocalPage, page: DatedPage | None, folder: int) -> None:
         """A page was dated; None: it is not refreshed any more."""
         if page is None or not page.counts or not self._holds(number, page.importance):
-            self.moved |= self.pages.pop(number, None) is not None
+            if self.pages.pop(number, None) is not None:
+                self.moved.add(number)
             return
-        self.moved |= number not in self.pages
+        if number not in self.pages:
+            self.moved.add(number)
         self.pages[number] = SampledPage(page, folder)
         if len(self.pages) > 2 * self.size:
             self._thin()
@@ -162,21 +164,14 @@ class PageSample:
         """Let the threshold rise until SIZE are left: it is the greatest r / u of those that leave."""
         keys = [each.page.importance / max(draw(n, self.seed), 1e-12) for n, each in self.pages.items()]
         self.threshold = sorted(keys)[-self.size - 1]
-        self.pages = {n: each for key, (n, each) in zip(keys, self.pages.items(), strict=True) if key > self.threshold}
+        left = [number for key, number in zip(keys, self.pages, strict=True) if key <= self.threshold]
+        for number in left:
+            del self.pages[number]
+        self.moved.update(left)
 
     def stands_for(self, pages: Iterable[SampledPage]) -> NDArray[np.float64]:
         """Importance that each of these pages of the sample stands for."""
         return np.maximum(np.array([each.page.importance for each in pages], np.float64), self.threshold)
-
-    def dump(self) -> tuple[float, bytes]:
-        """Return the threshold, and which pages are in it: 4 bytes each."""
-        self.moved = False
-        return self.threshold, np.array([*dict.fromkeys((*self.pages, *self.unread))], "<u4").tobytes()
-
-    def load(self, threshold: float, numbers: bytes) -> None:
-        """Take over what `dump` gave; the pages themselves are for the caller to `put`, who has their rows."""
-        self.threshold = threshold
-        self.unread = list(map(LocalPage, np.frombuffer(numbers, "<u4").tolist()))
 
 
 def draw(number: LocalPage, seed: int) -> float:
