@@ -258,8 +258,7 @@ class Freshness:
 
     def _load_sample(self) -> None:
         """Read the rows of the pages that a restart knows to be in the sample, 12 us each."""
-        numbers, self.sample.unread = self.sample.unread, []
-        for page in numbers:
+        for page in self.sample.take_unread():
             if page not in self.sample.pages:
                 self.sample.put(page, _dated(self.partition.row(page)), self._folder(page))
 
@@ -397,9 +396,8 @@ class Freshness:
             self.totals = PageTotals.load(state["totals"])
             self._compared, self._fitted_at = state["compared"]
             self._refilled = state["refilled"]
-            self.sample.threshold = state["threshold"]
             flags = self.partition.columns["flags"][: self.partition.columns.n]
-            self.sample.unread = local_pages(np.flatnonzero(flags & SAMPLED))
+            self.sample.resume(state["threshold"], local_pages(np.flatnonzero(flags & SAMPLED)))
             if stored := self.partition.get(_FITTED):
                 self.fitted = FittedRates.load(msgpack.unpackb(stored))
         if state is None:

@@ -148,6 +148,15 @@ class PageSample:
         if len(self.pages) > 2 * self.size:
             self._thin()
 
+    def resume(self, threshold: float, pages: list[LocalPage]) -> None:
+        """Go on after a restart from this threshold, with these pages in it."""
+        self.threshold, self.unread = threshold, pages
+
+    def take_unread(self) -> list[LocalPage]:
+        """Return the pages that a restart left to be `put`, once."""
+        pages, self.unread = self.unread, []
+        return pages
+
     @property
     def is_starved(self) -> bool:
         """Tell whether so much importance has left since the threshold rose that it is far too high."""
