@@ -4,8 +4,9 @@ Before: frontier.py has judged a report (metadata/visits.py), and met one that i
 After: the report goes on as it is, or as a 404, or it is set aside: the page stays as it was, and is asked again.
 
     challenge    the reader recognised it (xyro/challenges.py), or evidence does: one body, or skeleton, at CROWD URLs
-                 of a host in a row, of which pages that used to show something else. The host is left alone as a
-                 whole: an hour, two, four, up to a day, until it shows anything else (metadata/hosts.py, HostMask)
+                 of a host in a row, of which pages that used to show something else, of another size or with other
+                 links. The host is left alone as a whole: an hour, two, four, up to a day, until it shows anything
+                 else (metadata/hosts.py, HostMask)
     suspicion    a page that was read shows next to nothing of what it had, is refused, or sends elsewhere for the time
                  being: it is asked once more before that is believed, and others of its host may tell meanwhile
     soft 404     CROWD URLs show one body, with status 200: one URL that cannot exist is asked, once a host and folder,
@@ -54,6 +55,8 @@ SECOND_LOOK = 60.0
 """seconds after which a suspicious page is asked once more"""
 FALLEN = 4
 """a page that shows less than this part of its bytes, or of its links, is suspicious"""
+ALIKE = 8
+"""a page whose bytes and links are within this part of what they were is of the make that it was"""
 MEMORY = 900.0
 """seconds for which a body that was shown twice is watched while its host shows others"""
 MOST_GROUPS = 8
@@ -192,6 +195,8 @@ class Impostors:
         """One more page shows what a group shows."""
         host, group.seen = self.partition.hosts_of[page], self._now
         differed = row is not None and bool(row.signature) and row.signature not in group.keys
+        if differed and row is not None and not group.repeats:
+            differed = not self._is_of_one_make(page, report, row)
         if not differed and report.error != "challenge" and visit.changed is False:
             return report, visit
         for member in (page,) if before is None or before == page else (before, page):
@@ -220,6 +225,16 @@ class Impostors:
             return report, visit
         self._look_again(page, FIRST_WAIT if report.vendor == EMPTY else SECOND_LOOK)
         return None
+
+    def _is_of_one_make(self, page: LocalPage, report: PageReport, row: RefreshRow) -> bool:
+        """Tell whether a page is nearly as large as at its last read, with as many links: one whose numbers have
+        changed (prices, scores), whose skeleton its like on the host have, too. Its old skeleton is not stored."""
+        if report.error or report.location:
+            return False
+        children = self.partition.children(page)
+        links = 0 if children is None else len(children)
+        grown, more = abs(report.size - row.size), abs(len(report.links.urls) - links)
+        return ALIKE * grown <= row.size and ALIKE * more <= links
 
     def _is_suspicious(self, page: LocalPage, report: PageReport, row: RefreshRow | None) -> bool:
         """Tell whether a page that used to show something else lost most of it."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from tests.frontier.rig import START, Crawl, report, signature, snapshot, url
@@ -125,6 +126,23 @@ def test_the_wait_doubles_and_a_page_ends_it():
     reread(crawl, web, 20, 60.0)
     assert masks[host].vendor == "" and masks[host].times == 0
     assert host not in crawl.frontier.scheduler.host_limits.until
+
+
+def test_pages_of_one_make_whose_numbers_change_are_no_wall():
+    """Prices, weather, scores: one skeleton, a body of its own for each page and read, as large as the one before."""
+    crawl, reads = crawled(), Counter()
+
+    def prices(order, now):
+        reads[order.url] += 1
+        page = honest(order, now, skeleton=signature(7 << 96))
+        number = (order.page + 1 << 64) + reads[order.url]
+        return msgspec.structs.replace(page, signature=signature(number), size=page.size + reads[order.url] % 3)
+
+    reread(crawl, prices, turns=60)
+    frontier, _ = crawl.page(PAGES[0])
+    assert not any(mask.times for mask in frontier.partition.hosts.masks.values())
+    assert not frontier.scheduler.host_limits.until
+    assert min(reads[page] for page in PAGES) > 20
 
 
 def test_it_is_the_same_after_a_restart(tmp_path):
