@@ -216,7 +216,7 @@ class PageBelief(NamedTuple):
         low, high = (math.log(-math.log1p(-min(float(reached[k]), 1.0 - 1e-15))) for k in (place - 1, place))
         part = min(max((wanted - low) / (high - low), 0.0), 1.0) if high > low else 0.0
         days: float = float(_TIMES[place - 1]) * math.exp2(0.5 * part)
-        for _ in range(2):
+        for _ in range(2 if self.onset is None else 3):  # a fork of two rates far apart is no line
             gone = shares * np.expm1(np.maximum(RATES * -days, LEAST))
             changed, leaving = float(gone.sum()), float((shares + gone) @ RATES)
             hazard = -math.log1p(max(changed, 1e-15 - 1.0))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from xyro.refresh.rate_belief import (
@@ -190,6 +190,7 @@ def test_an_expected_change_does_not_fork_and_quiet_never_does():
 
 
 @given(SUMS, PRIORS, st.floats(1e-6, 1.0 - 1e-6), st.one_of(st.none(), st.builds(Onset, st.floats(0.05, 0.9), SUMS)))
+@example(RateSums(0.0, 1.0, 1.0), RatePrior.fit(0.0, 1.0), 0.5, Onset(0.5, RateSums(0.0, 36.0, 0.015625)))
 def test_the_time_of_a_chance_of_one_page_is_the_inverse_of_quiet(sums, prior, chance, onset):
     belief = PageBelief(sums, prior, onset)
     assert 1.0 - float(quiet(belief.shares(), belief.chance_days(chance))) == pytest.approx(chance, rel=1e-6, abs=1e-15)
