@@ -15,8 +15,7 @@ turn's commit group; service/views tells it.
 An audit is chosen at the end of a turn, beside what the plan orders. A page that is out already when it is chosen is
 not ordered again: the read that is under way becomes the audit. To pass it over would favour pages that the plan thinks
 fresh. An audit whose read failed temporarily says nothing, and counts as missed; one that found the page gone found it
-changed. The window of audits, the delays and what is fitted are written when they change;
-which pages are in the sample is a flag of theirs.
+changed. Audits, delays and fitted rates are written when they change; the pages of the sample have a flag.
 """
 
 from __future__ import annotations
