@@ -12,7 +12,8 @@ First of all pages together, drawn to the prior with which a crawl begins; then 
 DRAWN keeps a rate possible that nobody has shown. Each fit goes on where the last one stopped, so few steps do.
 
 On 13 computed sites the headline is off by .030 and .017 at .05 and .2 reads a page and day, by the priors by which
-pages are dated by .055 and .028 (lab/crawls/NEWS.md); on histories it is no nearer. Dated by it, still folders would find their few fast pages late.
+pages are dated by .055 and .028 (lab/crawls/NEWS.md); on histories it is no nearer. Dated by it, still folders would
+find their few fast pages late.
 """
 
 from __future__ import annotations
