@@ -174,12 +174,16 @@ class DueQueue:
             row = self.partition.row(page) or NOTHING
             if self._deferred(page, row, now):
                 continue
-            if self.partition.flags[page] & HASTENED:
-                self.overdue.put(page, 0, 1.0)  # its change is known: at once
-            elif row.weight:
-                self.overdue.put(page, row.last_read, self.bandwidth.of_row(page, row).seconds)
-            else:  # a page that failed, or is looked at again: as if it were read once a day
-                self.overdue.put(page, int(self.partition.columns["due"][page]) - int(DAY), DAY)
+            self.overdue.put(page, *self.overdue_by(page, row))
+
+    def overdue_by(self, page: LocalPage, row: RefreshRow) -> tuple[int, float]:
+        """By which a due page takes its place among others (OverduePages): when it was read last, and its interval."""
+        if self.partition.flags[page] & HASTENED:
+            return 0, 1.0  # its change is known: at once
+        if row.weight:
+            return row.last_read, self.bandwidth.of_row(page, row).seconds
+        # a page that failed, or is looked at again: as if it were read once a day
+        return max(int(self.partition.columns["due"][page]) - int(DAY), 0), DAY
 
     def _still_due(self, pages: Pages, now: float) -> list[LocalPage]:
         """Without those that were read since, and lie in a later folder, or failed: a retry keeps its own time."""

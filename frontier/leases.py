@@ -8,9 +8,9 @@ report.
                  found again from the columns (revisit_dates.py, discovery.py) and from the rows of what is wanted
                  (requests.py)
     OrderQuota   how many orders may be out: in all, of one host, and of either kind while places are scarce
-    HostQueues   pages before hosts that have no room, first come, first served, 4 to 8 bytes a page: filled by
-                 revisits.py with due pages and by scheduler.py with what people want of a host with very many orders
-                 out
+    HostQueues   pages before hosts that have no room, 12 bytes a page: filled by revisits.py with due pages, of which
+                 the most overdue is served first, and by scheduler.py with what people want of a host with very many
+                 orders out: first come, first served
     Parking      pages of hosts that a person holds, or that [[blackouts]] and [[budgets]] shut (host_limits.py): filled
                  by the scheduler with whatever it would order there, emptied when the host opens
 
@@ -40,8 +40,8 @@ from xyro.metadata.hosts import Hosts
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HINTED
-from xyro.refresh.due import DueFolder
-from xyro.wire.ids import LocalPage, local_pages
+from xyro.refresh.due import OverduePages
+from xyro.wire.ids import LocalPage
 from xyro.wire.messages import FetchOrder, Priority
 
 _NOTHING = RefreshRow()
@@ -196,7 +196,7 @@ class HostQueues:
     """By host number. Invariant: no line is empty."""
 
     def __init__(self) -> None:
-        self._lines: dict[int, DueFolder] = {}
+        self._lines: dict[int, OverduePages] = {}
         self._latest = 0.0
 
     def __len__(self) -> int:
@@ -220,26 +220,28 @@ class HostQueues:
         self._latest = max(self._latest, now)
         return self._latest
 
-    def put(self, host: int, page: LocalPage) -> None:
+    def put(self, host: int, page: LocalPage, since: int, interval: float = 1.0) -> None:
+        """Let a page wait that was read then (seconds since 1970), and is to be read once in so many seconds; of those
+        without an interval the first that came is served first, since then."""
         line = self._lines.get(host)
         if line is None:
-            line = self._lines[host] = DueFolder()
-        line.put(page)
+            line = self._lines[host] = OverduePages()
+        line.put(page, since, interval)
 
     def take(
-        self, admitted: NDArray[np.bool_], valid: Callable[[LocalPage], bool], claim: Callable[[int], bool]
+        self, admitted: NDArray[np.bool_], now: float, valid: Callable[[LocalPage], bool], claim: Callable[[int], bool]
     ) -> Iterator[LocalPage]:
         """Pages whose turn it is, host by host. Hosts that were served go behind those that were not: where places or
         bandwidth are too few for all, each gets its turn.
 
-        admitted: by host number, is there room? valid: is the page still to be read?
-        Others leave the line. claim: may its host's place be taken now? Else the page stays the first of the line.
+        admitted: by host number, is there room? now: by which pages are overdue. valid: is the page still to be read?
+        Others leave the line. claim: may its host's place be taken now? Else the page stays in the line.
         """
         hosts = np.fromiter(self._lines, np.int64, len(self._lines))
         for host in hosts[admitted[hosts]].tolist():
             line = self._lines[host]
-            while line and (not (wanted := valid(line.first)) or claim(host)):
-                (page,) = local_pages(line.take(1))
+            while (page := line.first(now)) is not None and (not (wanted := valid(page)) or claim(host)):
+                line.take(now)
                 if wanted:
                     self._lines[host] = self._lines.pop(host)
                     yield page

@@ -12,6 +12,10 @@ known yet: a trap gains 20 to 40 of 300 reads by orders that are older. It looks
 before the turn came: a host of a hundred pages a second had four orders for fifty milliseconds, and then none. That
 ends by halves where they are used up no more. A host that is alone is not held up so, for the turn comes at once where
 nothing else is being read.
+
+Of a host that is left alone between two reads, no more is out than is read within REACH: what waits longer waits where
+the most overdue is chosen (HostQueues). With 64 orders out, the front page of a host of one read in ten seconds was
+read ten minutes late each time.
 """
 
 from __future__ import annotations
@@ -27,6 +31,10 @@ LEAST_AHEAD = 4
 """orders of a host that may always be out"""
 AHEAD_PER_ORDER = 16
 """orders that a host got, for one more that may be out"""
+LEAST_DUE = 2
+"""orders for known pages that may always be out of a host without unread pages: one is read, the next waits"""
+REACH = 10.0
+"""seconds of a slow host's reads that are ordered at once"""
 STRETCHED = 60.0
 """seconds after which hosts that have not used up their orders are looked half as far ahead of again: one that needs it
 has it back soon, and one that waited because of a stall does not keep it"""
@@ -73,7 +81,8 @@ class LookAhead:
             LEAST_AHEAD * self._stretched(orders, limit, others or self.order_quota.leased > 0, now),
             orders // AHEAD_PER_ORDER,
         )
-        self._ahead = np.minimum(limit, ahead).astype(np.int32)
+        reach = REACH / np.maximum(hosts.gaps[:count], REACH / limit)
+        self._ahead = np.minimum(ahead, np.maximum(reach, min(LEAST_AHEAD, limit))).astype(np.int32)
         if not self.refreshing:
             return
         greater = max(gamma, 100.0 - gamma)
@@ -87,7 +96,7 @@ class LookAhead:
             contested &= ~self.host_limits.shut[:count]
         self.stock = np.where(contested, self._revisits, 0)
         shared = contested & (unread >= self._unread) & discovering
-        self.places = np.where(shared, self._revisits, limit).astype(np.int32)
+        self.places = np.where(shared, self._revisits, np.maximum(reach, min(LEAST_DUE, limit))).astype(np.int32)
 
     def _stretched(self, orders: Counts, limit: int, is_reading: bool, now: float) -> Places:
         """Return how many times as far is looked ahead, twice as far where the orders (of both kinds, where known pages

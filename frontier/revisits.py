@@ -122,7 +122,7 @@ class Revisits:
         if not self.host_queues:
             return
         out, places = self.partition.hosts.revisiting, self.look_ahead.places
-        for page in self.host_queues.take(out[: len(places)] < places, valid, claim):
+        for page in self.host_queues.take(out[: len(places)] < places, now, valid, claim):
             self._spend(page)
             yield page, self.partition.row(page)
 
@@ -137,7 +137,7 @@ class Revisits:
                 self._spend(page)
                 yield page, row
             elif due_at[page] <= now:  # one before its time stays filed
-                self.host_queues.put(host, page)
+                self.host_queues.put(host, page, *self.schedule.due_queue.overdue_by(page, row))
 
     def _may_be_early(self, page: LocalPage) -> bool:
         """Tell whether a page could be read at once: its host is open and has room, its standing is not poor."""

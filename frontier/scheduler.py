@@ -275,7 +275,7 @@ class Scheduler:
         while len(found) < room and (wanted := self.requests.pop()) is not None:
             page, priority = wanted
             if priority is not Priority.BLOCKING and self._is_host_full(page):
-                self.overflow.put(self.partition.hosts_of[page], page)
+                self.overflow.put(self.partition.hosts_of[page], page, int(self._now))
             else:
                 self._take_one(page, priority, found)
 
@@ -288,7 +288,8 @@ class Scheduler:
         def claim(host: int) -> bool:
             return len(found) < room and bool(leased[host] < self.order_quota.wanted_per_host)
 
-        for page in self.overflow.take(leased < self.order_quota.wanted_per_host, lambda page: True, claim):
+        has_room = leased < self.order_quota.wanted_per_host
+        for page in self.overflow.take(has_room, self._now, lambda page: True, claim):
             self._take_one(page, Priority.ORDERED, found)
 
     def _is_host_full(self, page: LocalPage) -> bool:

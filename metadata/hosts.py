@@ -102,6 +102,8 @@ class Hosts:
         """not paused and not blocked by a person"""
         self.barren: NDArray[np.bool_] = np.zeros(64, np.bool_)
         """all unread pages that were looked at last are of poor standing, by host; not stored"""
+        self.gaps: NDArray[np.float32] = np.zeros(64, np.float32)
+        """seconds for which a host was left alone after its last read; not stored"""
         self.clocks: dict[int, HostRow] = {}
         """hosts with politeness to remember (a later next_at, failures) or a hold; those it is over for are dropped
         whenever their number has doubled"""
@@ -134,6 +136,7 @@ class Hosts:
             self.exploring = np.concatenate([self.exploring, np.zeros_like(self.exploring)])
             self.open = np.concatenate([self.open, np.ones_like(self.open)])
             self.barren = np.concatenate([self.barren, np.zeros_like(self.barren)])
+            self.gaps = np.concatenate([self.gaps, np.zeros_like(self.gaps)])
         return number
 
     def domain(self, number: int) -> str:

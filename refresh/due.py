@@ -8,13 +8,14 @@ has the due column, skips it. 4 to 4.5 bytes a page plus some 300 bytes a folder
 from __future__ import annotations
 
 import heapq
+import struct
 from array import array
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.wire.ids import LocalPage, local_pages
+from xyro.wire.ids import LocalPage
 
 Ids = NDArray[np.uint32]
 
@@ -33,11 +34,6 @@ class DueFolder:
 
     def __len__(self) -> int:
         return len(self._ids) - self._start
-
-    @property
-    def first(self) -> LocalPage:
-        """The oldest id; there is one."""
-        return LocalPage(self._ids[self._start])
 
     def put(self, page: LocalPage) -> None:
         self._ids.append(page)
@@ -122,29 +118,36 @@ class DueFolders:
 
 
 CHOSEN = 512
-"""pages that are chosen at once"""
+"""pages that are chosen at once, or a 64th of all that wait"""
 CHOICE_LASTS = 60.0
 """seconds after which those that are not read yet are chosen anew"""
+_ENTRY = struct.Struct("<IIf")
+_ENTRIES = np.dtype([("page", "<u4"), ("read", "<u4"), ("interval", "<f4")])
 
 
 class OverduePages:
-    """Pages whose time has come, and for which there is no bandwidth yet: first the one of whose interval most is over.
+    """Pages whose time has come, and for which there is no bandwidth, or no place, yet: first the one of whose interval
+    most is over.
 
     So where more is due than can be read all intervals grow alike, as the policy has it of less bandwidth. By dates
     alone a page that is due every ten minutes would wait behind thousands that are due once a day, as long as they.
-    Emptied by `take`. 16 bytes a page; `full` says that no more should be put in.
+    Pages of one interval come as they were put. Emptied by `take`. 12 bytes a page; `full` says that no more should be
+    put in.
     """
+
+    __slots__ = ("_chosen", "_chosen_at", "_others", "_start")
 
     LIMIT = 1 << 20
 
     def __init__(self) -> None:
-        self._pages, self._reads, self._intervals = array("I"), array("I"), array("f")
-        self._chosen: list[tuple[LocalPage, int, float]] = []
-        """taken out of the columns; the last is to be read first"""
+        self._chosen, self._others = b"", bytearray()
+        """entries that were chosen, the first to be read first; all others, as they were put"""
+        self._start = 0
+        """those before it are taken"""
         self._chosen_at = 0.0
 
     def __len__(self) -> int:
-        return len(self._pages) + len(self._chosen)
+        return (len(self._chosen) - self._start + len(self._others)) // _ENTRY.size
 
     @property
     def full(self) -> bool:
@@ -152,36 +155,35 @@ class OverduePages:
 
     def put(self, page: LocalPage, last_read: int, interval: float) -> None:
         """Add a page that was read then (seconds since 1970), and is to be read once in so many seconds."""
-        self._pages.append(page)
-        self._reads.append(last_read)
-        self._intervals.append(max(interval, 1.0))
+        self._others += _ENTRY.pack(page, last_read, max(interval, 1.0))
+
+    def first(self, now: float) -> LocalPage | None:
+        """The page of whose interval most is over, as of a minute ago at most; None where there is none."""
+        if self._start == len(self._chosen) or not self._chosen_at <= now < self._chosen_at + CHOICE_LASTS:
+            self._choose(now)
+        if self._start == len(self._chosen):
+            return None
+        return LocalPage(_ENTRY.unpack_from(self._chosen, self._start)[0])
 
     def take(self, now: float) -> LocalPage | None:
-        """Take out the page of whose interval most is over, as of a minute ago at most; None where there is none."""
-        if not self._chosen or not self._chosen_at <= now < self._chosen_at + CHOICE_LASTS:
-            self._choose(now)
-        return self._chosen.pop()[0] if self._chosen else None
+        """Take `first` out."""
+        page = self.first(now)
+        if page is not None:
+            self._start += _ENTRY.size
+        return page
 
     def _choose(self, now: float) -> None:
-        for entry in reversed(self._chosen):
-            self.put(*entry)
-        self._chosen, self._chosen_at = [], now
-        pages, reads = np.array(self._pages, np.uint32), np.array(self._reads, np.uint32)
-        intervals = np.array(self._intervals, np.float32)
-        over = (now - reads) / intervals
-        near = np.arange(len(pages))
-        if len(pages) > CHOSEN:  # a million sorted would take a third of a second
-            near = np.flatnonzero(over >= np.partition(over, -CHOSEN)[-CHOSEN])
-        first = near[np.lexsort((near, -over[near]))[:CHOSEN]]
-        self._chosen = list(
-            zip(
-                local_pages(pages[first[::-1]]),
-                reads[first[::-1]].tolist(),
-                intervals[first[::-1]].tolist(),
-                strict=True,
-            )
-        )
-        rest = np.ones(len(pages), np.bool_)
+        waiting = self._chosen[self._start :] + self._others
+        self._start, self._chosen_at = 0, now
+        if len(waiting) <= _ENTRY.size:
+            self._chosen, self._others = waiting, bytearray()
+            return
+        entries = np.frombuffer(waiting, _ENTRIES)
+        over = (now - entries["read"]) / entries["interval"]
+        near, number = np.arange(len(entries)), max(CHOSEN, len(entries) // 64)
+        if len(entries) > number:  # a million sorted would take a third of a second
+            near = np.flatnonzero(over >= np.partition(over, -number)[-number])
+        first = near[np.lexsort((near, -over[near]))[:number]]
+        rest = np.ones(len(entries), np.bool_)
         rest[first] = False
-        self._pages, self._reads = array("I", pages[rest].tobytes()), array("I", reads[rest].tobytes())
-        self._intervals = array("f", intervals[rest].tobytes())
+        self._chosen, self._others = entries[first].tobytes(), bytearray(entries[rest].tobytes())

@@ -19,7 +19,7 @@ end of the day before.
     plan         freshness and reads of the later days, together, are within 10 % of what each evening before foretold
 
 `--offered`: no bandwidth is set; the one that the daemon's log proposes is taken, and its promise held against what
-then happens.
+then happens. `--delay`: the site allows fewer reads than the bandwidth: then those that it allows are the budget.
 """
 
 from __future__ import annotations
@@ -131,15 +131,16 @@ class _Offers(logging.Handler):
 
 @dataclass(frozen=True, slots=True)
 class NewsTrial:
-    """One run; share: reads a day for each page, 0 = what the daemon proposes."""
+    """One run; share: reads a day for each page, 0 = what the daemon proposes; delay: seconds between two reads."""
 
     shape: NewsShape
     share: float
+    delay: float = 0.0
 
     def options(self, per_day: float) -> dict[str, object]:
         return {
             "fetch.only_net": ("127.0.0.0/8",),
-            "politeness.delay": 0.0,
+            "politeness.delay": self.delay,
             "refresh.bandwidth": f"{per_day:.0f}/day" if per_day else 0.0,
             "store.commit_seconds": 0.002,
         }
@@ -232,6 +233,8 @@ def report_of(trial: NewsTrial, run: NewsRun) -> dict[str, Any]:
     pages = np.array([number[read.path] for read in run.site.reads], np.int64)
     times = np.array([read.time for read in run.site.reads])
     budget = run.offered.get("reads_per_day") or trial.share * shape.pages
+    if trial.delay:
+        budget = min(budget, DAY / trial.delay)
     verdicts = {"xyro": referee.judge(pages, times, end), **_others(referee, site, importance, budget, shape.days)}
     days = [_day(day, verdicts, run, times) for day in range(1, round(shape.days) + 1)]
     kinds = {
@@ -390,6 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--archive", type=int, default=5_000, help="pages of it [5000]")
     parser.add_argument("--seed", type=int, default=1, help="of the script [1]")
     parser.add_argument("--shares", nargs="*", type=float, default=list(SHARES), help="reads a day for each page")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds between two reads of the site [0]")
     parser.add_argument("--offered", action="store_true", help="last of all, the bandwidth that the daemon proposes")
     parser.add_argument("--table", action="store_true", help="tables of the days instead of JSON")
     options = parser.parse_args(arguments)
@@ -399,7 +403,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     on = MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
     ok = True
     for share in (*options.shares, *((0.0,) if options.offered else ())):
-        report = measure(NewsTrial(shape, share), on)
+        report = measure(NewsTrial(shape, share, options.delay), on)
         ok &= report["ok"]
         days = report.pop("days") if options.table else None
         sys.stdout.write(json.dumps(report) + "\n" + (table({"days": days}) + "\n" if days else ""))

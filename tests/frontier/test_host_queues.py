@@ -1,4 +1,5 @@
-"""HostQueues before full hosts: first come, first served, and nothing is lost or served twice."""
+"""HostQueues before full hosts: the most overdue first, of equal ones the first that came; nothing is lost or served
+twice."""
 
 from __future__ import annotations
 
@@ -17,6 +18,9 @@ STEPS = st.lists(
 )
 
 
+NOW = 1000.0
+
+
 def taken(lines, leased, most=3, valid=lambda page: True):
     """Hosts have `most` places; each page that is yielded takes one."""
     leased = np.array(leased, np.int32)
@@ -25,7 +29,7 @@ def taken(lines, leased, most=3, valid=lambda page: True):
     def claim(host):
         return leased[host] < most
 
-    for page in lines.take(np.array(leased) < most, valid, claim):
+    for page in lines.take(np.array(leased) < most, NOW, valid, claim):
         leased[page // 1000] += 1
         found.append(page)
     return found
@@ -37,7 +41,7 @@ def test_each_line_is_served_in_its_order_as_far_as_there_is_room(steps):
     for deed, what in steps:
         if deed == "put":
             number += 1
-            lines.put(what, what * 1000 + number)
+            lines.put(what, what * 1000 + number, 5)
             waiting[what].append(what * 1000 + number)
         else:
             expected = {host: waiting[host][: max(3 - what[host], 0)] for host in waiting}
@@ -52,7 +56,7 @@ def test_each_line_is_served_in_its_order_as_far_as_there_is_room(steps):
 def test_a_page_that_is_not_wanted_any_more_takes_no_place():
     lines = HostQueues()
     for page in range(10):
-        lines.put(0, page)
+        lines.put(0, page, 5)
     assert taken(lines, [0], valid=lambda page: page % 2 == 1) == [1, 3, 5]
     assert lines.pages() in (3, 4)
     assert taken(lines, [2], valid=lambda page: page % 2 == 1) == [7]
@@ -65,11 +69,20 @@ def test_where_places_are_too_few_for_all_hosts_each_gets_its_turn(places, turns
     lines, served = HostQueues(), []
     for page in range(50):
         for host in range(5):
-            lines.put(host, 1000 * host + page)
+            lines.put(host, 1000 * host + page, 5)
     for _ in range(turns):
         left = list(range(places))
-        for page in lines.take(np.ones(5, np.bool_), lambda page: True, lambda host, left=left: bool(left)):
+        for page in lines.take(np.ones(5, np.bool_), NOW, lambda page: True, lambda host, left=left: bool(left)):
             left.pop()
             served.append(page // 1000)
     counts = [served.count(host) for host in range(5)]
     assert sum(counts) == turns * places and max(counts) - min(counts) <= places
+
+
+def test_of_a_host_that_waits_the_page_of_whose_interval_most_is_over_is_served_first():
+    lines = HostQueues()
+    for page in range(900):
+        lines.put(0, page, 0, 900.0)
+    lines.put(0, 999, 990, 2.0)
+    assert taken(lines, [2]) == [999]
+    assert taken(lines, [2]) == [0]
