@@ -166,6 +166,7 @@ class Node:
             self._settle_in(frontier)
         self.unsynced = 0
         """weight of the reports posted and not yet on disk"""
+        self._posted_reports = 0
         self.best: list[dict[str, Any]] = []
         """the most important pages, as they were when it stopped"""
         self._reads_before, self._tasks, self._is_over, self.started = 0, list[asyncio.Task[None]](), False, 0.0
@@ -266,6 +267,7 @@ class Node:
             self.services.barriers,
             self._idle,
             self._is_reading,
+            lambda: self._posted_reports,
         )
         resident = self._residents[number] = Resident(
             frontier,
@@ -587,6 +589,12 @@ class Node:
         wanted = self.bounds.wanted() and all(gate() for gate in self.services.gates)
         return room and wanted and not self.network.stood_still()
 
+    def _is_worth_a_group(self, loop: PartitionLoop) -> bool:
+        """Tell whether a partition holds so much of what is not on disk that reads, which wait for that, can go on
+        sooner. Groups that are being written, and those of others, make room for a few reports more."""
+        holding = sum(loop.inbox.reports > 0 for loop in self.partition_loops)
+        return 2 * holding * loop.inbox.weight >= self.unsynced
+
     def _eased(self) -> None:
         """The loader has less to parse, or a gate is open again."""
         self.pool.wake()
@@ -608,20 +616,21 @@ class Node:
         if resident is None:  # it has left: the page is read by the node that has it now
             return
         self.unsynced += weight(report)
-        resident.loop.expect()
+        self._posted_reports += 1
+        resident.loop.expect(report)
         full = not self.may_read()
         if len(self.partition_loops) > 1 and (full or self._starving()):
             pressing = self._pressing()
             for loop in self.partition_loops:  # what the others hold leads to orders, too
                 if not loop.holds_reads and loop is not resident.loop:
                     continue
-                if full or loop.is_complete:
+                if loop.is_complete or (full and self._is_worth_a_group(loop)):
                     loop.hurry()
                 elif pressing:
                     loop.hasten()
         elif (
             self._pressing()
-            or self.unsynced >= AT_RISK  # reads wait for this group
+            or (self.unsynced >= AT_RISK and self._is_worth_a_group(resident.loop))  # reads wait for this group
             or self.bus.waiting(topics.pages(resident.number)) >= self.settings.store.commit_reports
         ):
             resident.loop.hurry()

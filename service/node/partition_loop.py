@@ -62,13 +62,34 @@ CHUNKS_A_TURN = 4
 _log = logging.getLogger(__name__)
 
 
+class Inbox:
+    """Counts the reports that were posted to a partition, and are in no commit group yet. Filled by the node, emptied
+    by each turn."""
+
+    def __init__(self) -> None:
+        self.reports = self.weight = 0
+        self.total = 0
+        """all that were ever posted"""
+
+    def add(self, report: PageReport) -> None:
+        """A report was posted."""
+        self.total += 1
+        self.reports += 1
+        self.weight += weight(report)
+
+    def take(self, reports: Sequence[PageReport]) -> None:
+        """These are in a commit group now."""
+        self.reports = max(self.reports - len(reports), 0)
+        self.weight = max(self.weight - sum(map(weight, reports)), 0)
+
+
 class PartitionLoop:
     """Drives the frontier of one partition.
 
     `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `pressing()`: a group is
     wanted at once, however little is in it; `idle()`: nothing is being read, nor waits to be; `is_reading()`: pages of
-    any partition are; `synced(n)`: told that reports that weigh n are on disk; `barriers`: called in the writer's
-    thread before each group is written.
+    any partition are; `posted()`: reports of all partitions so far; `synced(n)`: told that reports that weigh n are on
+    disk; `barriers`: called in the writer's thread before each group is written.
 
     A group costs 1 ms and more, whatever is in it. Where a node has several partitions, little comes in for each of
     them, so their windows are longer: together they begin about as many groups a second as one partition alone would,
@@ -91,6 +112,7 @@ class PartitionLoop:
         barriers: Sequence[Callable[[], None]] = (),
         idle: Callable[[], bool] | None = None,
         is_reading: Callable[[], bool] = lambda: False,
+        posted: Callable[[], int] = lambda: 0,
     ) -> None:
         self.frontier = frontier
         self.bus = bus
@@ -104,6 +126,9 @@ class PartitionLoop:
         self._pressing = starving if pressing is None else pressing
         self._idle = starving if idle is None else idle
         self._is_reading = is_reading
+        self._posted = posted
+        self._of_others = 0
+        """reports posted to other partitions, as of the last turn"""
         self._partitions = frontier.partitions
         self._barriers = barriers
         self._topic = topics.pages(frontier.partition.number)
@@ -115,8 +140,7 @@ class PartitionLoop:
         self._closes_sooner = asyncio.Event()
         self._news = asyncio.Event()
         """something came that does not wait as cash of others does"""
-        self._reports = 0
-        """posted here, and in no commit group yet"""
+        self.inbox = Inbox()
         self._gate = asyncio.Lock()
         self._snapshot: Iterator[SnapshotStep] | None = None
         self._work = MessageBatch()
@@ -269,15 +293,15 @@ class PartitionLoop:
             self._closes_at = moment
             self._closes_sooner.set()
 
-    def expect(self) -> None:
+    def expect(self, report: PageReport) -> None:
         """A report was posted here."""
-        self._reports += 1
+        self.inbox.add(report)
         self._news.set()
 
     @property
     def is_complete(self) -> bool:
         """Tell whether all orders of this partition are answered: no more reports come before its next group."""
-        return len(self.frontier.scheduler.leases) <= self._reports
+        return len(self.frontier.scheduler.leases) <= self.inbox.reports
 
     def let_go(self) -> None:
         """Nothing is being read any more, or something came that does not wait: look again whether what is held is to
@@ -387,8 +411,8 @@ class PartitionLoop:
         try:
             if self.failed is not None:
                 raise self.failed
-            turn = self.frontier.turn(work, self.clock.time(), self._room(), free, more, self._is_reading())
-            self._reports = max(self._reports - len(work.visits), 0)
+            turn = self.frontier.turn(work, self.clock.time(), self._room(), free, more, self._are_others_read())
+            self.inbox.take(work.visits)
         except BaseException as error:  # half of the group is in memory: only what is on disk can go on from here
             self._slots.release()
             self._lost(work, error)
@@ -398,6 +422,11 @@ class PartitionLoop:
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         self._copy()
+
+    def _are_others_read(self) -> bool:
+        """Tell whether pages are being read, or were of other partitions since the last turn."""
+        before, self._of_others = self._of_others, self._posted() - self.inbox.total
+        return self._is_reading() or self._of_others > before
 
     async def _write(self, turn: Effects, work: MessageBatch) -> None:
         loop = asyncio.get_running_loop()

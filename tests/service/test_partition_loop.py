@@ -67,7 +67,7 @@ class Rig:
         """As the node does while its fetchers starve."""
         self.bus.post(topics.pages(0), message)
         if isinstance(message, PageReport):
-            self.loop.expect()
+            self.loop.expect(message)
             if self.starving and self.loop.is_complete:
                 self.loop.hurry()
 
