@@ -79,11 +79,14 @@ class _JointLedger(Ledger):
         self._members = members
 
     def _cite(self, pages: Ids, amounts: Ids) -> None:
-        for member in self._members:
-            meter, there = member.frontier.ledger.host_inflow, member.pages
-            here = np.flatnonzero((pages >= there.start) & (pages < there.stop))
-            if meter is not None and len(here):
-                meter.add(member.own[pages[here] - member.first], amounts[here], self.clock.ticks - member.shift)
+        order = pages.argsort(kind="stable")
+        pages, amounts = pages[order], amounts[order]
+        bounds = pages.searchsorted([member.first for member in self._members]).tolist()
+        for member, start, stop in zip(self._members, bounds, [*bounds[1:], len(pages)], strict=True):
+            meter = member.frontier.ledger.host_inflow
+            if meter is not None and stop > start:
+                own = member.own[pages[start:stop] - member.first]
+                meter.add(own, amounts[start:stop], self.clock.ticks - member.shift)
 
 
 def places(frontiers: Sequence[Frontier]) -> list[Ids]:

@@ -11,6 +11,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -67,6 +68,8 @@ NO_BOUND = 1 << 30
 """reads that may be ordered where nothing bounds them"""
 EVEN = 50.0
 """gamma of a node that has no partition yet"""
+WRITERS = 16
+"""most commit groups that are written at the same moment"""
 HOUSEKEEPING = 5.0
 AT_RISK = 256
 """reports that may wait to be parsed or to be on disk while reads go on, one of a page with very many links counted as
@@ -160,6 +163,7 @@ class Node:
             self.fetch_loop.answered,
         )
         self.recent = RecentFigures(self.clock)
+        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
         self._residents: dict[int, Resident] = {}
         self._standing = asyncio.Lock()  # held by a look at all partitions, and while one comes or goes
         for frontier in self.frontiers:
@@ -268,6 +272,7 @@ class Node:
             self._idle,
             self._is_reading,
             lambda: self._posted_reports,
+            self._writers,
         )
         resident = self._residents[number] = Resident(
             frontier,
@@ -454,7 +459,9 @@ class Node:
             close()
         await self.bus.close()
         closing = (asyncio.to_thread(loop.close) for loop in self.partition_loops)
-        if failures := [error for error in await asyncio.gather(*closing, return_exceptions=True) if error]:
+        failures = [error for error in await asyncio.gather(*closing, return_exceptions=True) if error]
+        self._writers.shutdown()
+        if failures:
             raise failures[0]
 
     # -- end -----------------------------------------------------------------------------------------------------

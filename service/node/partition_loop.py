@@ -11,14 +11,15 @@ import bisect
 import contextlib
 import logging
 import math
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from xyro.configs.schema import StoreSettings
 from xyro.frontier.batch import Effects, MessageBatch, urls_of, weight
-from xyro.metadata.partition import Commit
+from xyro.metadata.partition import Commit, Partition
 from xyro.metadata.snapshot import SnapshotStep
 from xyro.service.node.command_sender import parts_of
 from xyro.wire import topics
@@ -113,6 +114,7 @@ class PartitionLoop:
         idle: Callable[[], bool] | None = None,
         is_reading: Callable[[], bool] = lambda: False,
         posted: Callable[[], int] = lambda: 0,
+        writers: Executor | None = None,
     ) -> None:
         self.frontier = frontier
         self.bus = bus
@@ -132,7 +134,8 @@ class PartitionLoop:
         self._partitions = frontier.partitions
         self._barriers = barriers
         self._topic = topics.pages(frontier.partition.number)
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writer-{frontier.partition.number}")
+        self._writers, self._writing = writers, asyncio.Lock()
+        self._disk = threading.Lock()  # held by the thread that writes, or closes
         self._slots = asyncio.Semaphore(GROUPS)
         self._writes: set[asyncio.Task[None]] = set()
         self._closes_at = -math.inf
@@ -429,10 +432,10 @@ class PartitionLoop:
         return self._is_reading() or self._of_others > before
 
     async def _write(self, turn: Effects, work: MessageBatch) -> None:
-        loop = asyncio.get_running_loop()
         self._since[turn.commit.number] = self.clock.monotonic()
         try:
-            await loop.run_in_executor(self._writer, self._put, turn.commit)
+            async with self._writing:  # whoever waits is served in its order: groups are written as they were made
+                await asyncio.get_running_loop().run_in_executor(self._writers, self._put, turn.commit)
             self.frontier.partition.written(turn.commit)
             self.committed_at = self.clock.monotonic()
             spent = self.committed_at - self._since[turn.commit.number]
@@ -448,16 +451,17 @@ class PartitionLoop:
             self._slots.release()
 
     def _put(self, commit: Commit) -> None:
-        """In the writer thread. After a group that could not be written no later one is: that would be a hole."""
-        if self._broken:
-            raise MachineError(f"{self.frontier.partition.directory}: an earlier commit group could not be written")
-        try:
-            for barrier in self._barriers:
-                barrier()
-            self.frontier.partition.write(commit)
-        except BaseException:
-            self._broken = True
-            raise
+        """In a writer's thread. After a group that could not be written no later one is: that would be a hole."""
+        with self._disk:
+            if self._broken:
+                raise MachineError(f"{self.frontier.partition.directory}: an earlier commit group could not be written")
+            try:
+                for barrier in self._barriers:
+                    barrier()
+                self.frontier.partition.write(commit)
+            except BaseException:
+                self._broken = True
+                raise
 
     def _leave(self, turn: Effects) -> None:
         """The group is on disk: its effects may leave the process."""
@@ -522,8 +526,11 @@ class PartitionLoop:
 
     def close(self) -> None:
         """Snapshot (so that the next start is quick) and close the store, which is closed whatever fails."""
-        self._writer.shutdown(wait=True)
-        partition = self.frontier.partition
+        with self._disk:
+            self._broken = True  # what a cancelled task has still to write comes too late
+            self._close(self.frontier.partition)
+
+    def _close(self, partition: Partition) -> None:
         try:
             if self.failed is None:
                 for _ in self._snapshot or ():
