@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.configs.schema import Settings
-from xyro.frontier.bandwidth import LEAST_BURST, Bandwidth, Gamma, Governor, second
+from xyro.configs.schema import PolitenessSettings, Settings
+from xyro.frontier.bandwidth import DAY, LEAST_BURST, Bandwidth, Gamma, Governor, second
 from xyro.frontier.discovery import Discovery
 from xyro.frontier.due_queue import Deadlines
 from xyro.frontier.freshness import Freshness
@@ -98,7 +98,7 @@ class Scheduler:
         self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.look_ahead, endless)
         self.new_pages = Governor()
         """reads of new pages, where the bandwidth that is set covers them"""
-        self.bottleneck = Bottleneck(partition, self.host_limits)
+        self.bottleneck = Bottleneck(partition, self.host_limits, settings.politeness)
         self.scope_change = scope_change
         """what a change of scope has not reached yet"""
         self._outbox_full = False
@@ -420,9 +420,11 @@ _NEVER = (int(State.OUT), int(State.BLOCKED))
 class Bottleneck:
     """`waits` at the end of each turn."""
 
-    def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
+    def __init__(self, partition: Partition, host_limits: HostLimits, politeness: PolitenessSettings) -> None:
         self.partition = partition
         self.host_limits = host_limits
+        self._usual = politeness.min_delay if politeness.delay is None else politeness.delay
+        """seconds between two reads of a host of which nothing is known since the start"""
         self._refreshed: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """hosts with a page that was read, at the last look"""
         self._next = -math.inf
@@ -440,6 +442,13 @@ class Bottleneck:
         refreshed = self._look(now)
         dated = int(waiting.sum()) + int((refreshed & ~waiting[: len(refreshed)]).sum())
         return int(waiting.sum()) >= SHARE * dated
+
+    def most_reads(self, now: float) -> float:
+        """Reads a day that politeness allows of all hosts with pages that were read."""
+        refreshed = self._look(now)
+        gaps = self.partition.hosts.gaps[: len(refreshed)][refreshed].astype(np.float64)
+        gaps[gaps == 0.0] = self._usual
+        return float((DAY / gaps).sum()) if gaps.all() else math.inf
 
     def _look(self, now: float) -> NDArray[np.bool_]:
         if not self._next - LOOK <= now < self._next:

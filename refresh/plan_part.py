@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ class PlanPart(Struct, frozen=True):
     pages: Population = field(default_factory=Population)
     calibration: Calibration = field(default_factory=Calibration)
     expected: Expected = field(default_factory=Expected)
+    most_reads: float = math.inf
+    """reads a day that politeness allows of the hosts of these pages"""
 
     def dump(self) -> dict[str, Any]:
         """Return it as plain values, which JSON can tell."""
@@ -26,6 +29,7 @@ class PlanPart(Struct, frozen=True):
             "chance_waits": self.pages.chance_waits.dump(),
             "calibration": self.calibration.dump(),
             "expected": _told(self.expected.dump(), bytes.hex),
+            "most_reads": self.most_reads if math.isfinite(self.most_reads) else None,
         }
 
     @classmethod
@@ -33,12 +37,15 @@ class PlanPart(Struct, frozen=True):
         """Take over what `dump` gave."""
         pages = Population.load(state["pages"], ChanceWaits(**state["chance_waits"]))
         expected = Expected.load(_told(state["expected"], bytes.fromhex))
-        return cls(pages, Calibration.load(state["calibration"]), expected)
+        most_reads = state.get("most_reads")  # None: of a node of an older version, too
+        most_reads = math.inf if most_reads is None else most_reads
+        return cls(pages, Calibration.load(state["calibration"]), expected, most_reads)
 
     @classmethod
     def merged(cls, parts: Iterable[PlanPart]) -> PlanPart:
         """Combine several; a copy."""
-        whole = cls()
+        parts = list(parts)
+        whole = cls(most_reads=sum(part.most_reads for part in parts) if parts else math.inf)
         for part in parts:
             whole.pages.merge(part.pages)
             whole.calibration.merge(part.calibration)

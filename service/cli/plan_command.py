@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -123,6 +124,8 @@ def _rows_of(forecast: dict[str, Any]) -> Iterator[str]:
             yield f"{policy:13}  {reads:>12}  {share:>8}  {fresh}  {missed:>14}  {given_up}"
         if len(rows) > 1 and rows[0]["reads_per_day"] == rows[1]["reads_per_day"]:
             yield "[refresh] max_interval takes so many reads: less bandwidth could not keep it"
+        elif (limit := forecast["hosts_allow_per_day"]) is not None and limit < (rows[-1]["reads_per_day"] or math.inf):
+            yield f"politeness allows {_daily(limit)} reads of these hosts a day: more bandwidth would change nothing"
         elif len(rows) > 1 and _gives(rows[-1]) == _gives(rows[-2]):
             yield "more bandwidth would change nothing: so seldom do these pages change"
 
@@ -147,7 +150,7 @@ def plan_table(forecast: dict[str, Any]) -> str:
         best = max(row["freshness"] for row in forecast["rows"])
         lines.append(
             f"no bandwidth gives {forecast['target']:.1%}: reading each page as often as [refresh] min_interval and "
-            f"least_chance allow gives {best:.1%}"
+            f"least_chance, and its host as often as [politeness], allow gives {best:.1%}"
         )
     else:
         reason = "twice as much would add less than a point" if forecast["target"] is None else "the target is reached"

@@ -57,7 +57,12 @@ class CrawlViews:
     def plan_part(self, now: float) -> PlanPart:
         """Return what `xyro plan` computes from, as of now."""
         return PlanPart.merged(
-            PlanPart(each.scheduler.bandwidth.population, each.freshness.calibration, each.freshness.expectation(now))
+            PlanPart(
+                each.scheduler.bandwidth.population,
+                each.freshness.calibration,
+                each.freshness.expectation(now),
+                each.scheduler.bottleneck.most_reads(now),
+            )
             for each in self._frontiers
         )
 

@@ -90,7 +90,8 @@ class PartitionLoop:
     `room()`: reads that may still be ordered; `starving()`: the fetchers are out of orders; `pressing()`: a group is
     wanted at once, however little is in it; `idle()`: nothing is being read, nor waits to be; `is_reading()`: pages of
     any partition are; `posted()`: reports of all partitions so far; `synced(n)`: told that reports that weigh n are on
-    disk; `barriers`: called in the writer's thread before each group is written.
+    disk; `barriers`: called in the thread that writes a group, before it does; `writers`: such threads, of all
+    partitions.
 
     A group costs 1 ms and more, whatever is in it. Where a node has several partitions, little comes in for each of
     them, so their windows are longer: together they begin about as many groups a second as one partition alone would,

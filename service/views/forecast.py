@@ -2,7 +2,8 @@
 
 It works on the sketch of all refreshed pages (frontier/bandwidth.py): they change as the beliefs behind their rates say
 (refresh/expected.py), the bounds of [refresh] hold, and audit reads are paid for from the bandwidth. The freshness is
-put right by how often changes came beside what was believed of the reads made so far (refresh/calibration.py).
+put right by how often changes came beside what was believed of the reads made so far (refresh/calibration.py). No more
+is read than politeness allows of the hosts of these pages, all together.
 
 A row tells the long run, once copies are as old as this bandwidth lets them grow, and the means of the day and of the
 week from now, which begin with the copies as they are: at .05 reads a page and day a cycle of reads takes 20 days.
@@ -78,6 +79,7 @@ def forecast(
     rows: list[dict[str, Any]] = []
     pages, believed, kappa = part.pages, part.expected.believed, part.calibration.kappa
     planned = 1.0 - settings.audit / 100.0
+    allowed = part.most_reads * planned
     for name in _policies(question, settings):
         rules = rules_of(msgspec.structs.replace(settings, policy=name))
         if question.target is not None:
@@ -86,9 +88,11 @@ def forecast(
             wanted = [per_day(question.bandwidth) * planned]
         else:
             wanted = [share * pages.pages * planned for share in USUAL]
-        for reads in wanted:
-            seen = pages.outlook(reads if math.isfinite(reads) else 1e6 * pages.pages, rules, believed)
-            reached = math.isfinite(reads)
+        for asked in wanted:
+            reached = math.isfinite(asked) and (question.target is None or asked <= allowed)
+            reads = asked
+            bandwidth = min(asked if math.isfinite(asked) else 1e6 * pages.pages, allowed)
+            seen = pages.outlook(bandwidth, rules, believed)
             if seen.reads_per_day > 1.01 * reads:  # less keeps no page within its max_interval
                 reads = seen.reads_per_day
             rows.append(
@@ -99,7 +103,7 @@ def forecast(
                     "share_per_day": round(reads / planned / pages.pages, 6) if reached and pages.pages else None,
                     "used_per_day": round(seen.reads_per_day, 1),
                     "freshness": round(corrected(seen.freshness, kappa), 4),
-                    **_soon(part, reads, rules, now),
+                    **_soon(part, bandwidth, rules, now),
                     "obsolescence": round(seen.obsolescence, 4) if math.isfinite(seen.obsolescence) else None,
                     "never_read": round(seen.never, 4),
                 }
@@ -112,7 +116,7 @@ def _soon(part: PlanPart, reads: float, rules: Rules, now: float | None) -> dict
     whole = part.expected.importance
     if now is None or not whole:
         return dict.fromkeys(SOON)
-    long_run = part.pages.long_run(reads if math.isfinite(reads) else 1e6 * part.pages.pages, rules)
+    long_run = part.pages.long_run(reads, rules)
     found = {name: part.expected.coming(long_run, now, days) for name, days in SOON.items()}
     return {name: round(part.calibration.headline(stale, whole).freshness, 4) for name, stale in found.items()}
 
@@ -158,6 +162,7 @@ def report(part: PlanPart, settings: RefreshSettings, question: PlanQuestion, no
         "pages": part.pages.pages,
         "target": question.target,
         "changes_over_believed": round(part.calibration.kappa, 4),
+        "hosts_allow_per_day": round(part.most_reads, 1) if math.isfinite(part.most_reads) else None,
         "rows": rows,
         "proposed": proposed,
     }

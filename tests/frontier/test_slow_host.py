@@ -59,3 +59,4 @@ def test_a_host_that_cannot_be_read_as_often_as_its_pages_are_due_keeps_their_pr
     assert part / 2 < reads[NEWS] / sum(reads.values()) < 2 * part
     assert len(reads) == len(PAGES)
     assert out <= 4, "what waits is not chosen yet"
+    assert crawl.frontier.scheduler.bottleneck.most_reads(crawl.now) == pytest.approx(DAY / GAP)

@@ -1,8 +1,11 @@
 """A daemon that has no bandwidth proposes one in its log, once; `status` says what bounds what."""
 
 import asyncio
+import json
 import logging
+import math
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -42,7 +45,7 @@ def test_what_is_proposed_for_a_target_reaches_it_or_nothing_is_proposed():
     most = forecast(PAGES, rare, PlanQuestion(bandwidth="1000000/s"))[0]["freshness"]
     assert missed["proposed"] is None and most < 0.95
     table = plan_table(missed)
-    assert "no bandwidth gives 95.0%" in table and f"least_chance allow gives {most:.1%}" in table
+    assert "no bandwidth gives 95.0%" in table and f"as often as [politeness], allow gives {most:.1%}" in table
 
 
 def test_a_bandwidth_too_small_for_the_longest_interval_is_told_with_what_that_takes():
@@ -108,3 +111,26 @@ def test_rows_of_a_table_differ_and_it_says_where_more_bandwidth_changes_nothing
     busy = plan_table(report(PAGES, RefreshSettings(), PlanQuestion(), 0.0))
     assert busy.count("\nobsolescence") == 6 and said not in busy
     assert [line.split()[1] for line in busy.splitlines()[1:4]] == ["20", "50", "100"]
+
+
+def test_a_plan_spends_no_more_reads_than_politeness_allows_of_the_hosts():
+    slow = msgspec.structs.replace(PAGES, most_reads=20.0)
+    settings = RefreshSettings(audit=0.0)
+    free, bound = (forecast(part, settings, PlanQuestion(bandwidth="1000/day"))[0] for part in (PAGES, slow))
+    same = forecast(PAGES, settings, PlanQuestion(bandwidth="20/day"))[0]
+    assert bound["used_per_day"] <= 20.0 < free["used_per_day"]
+    assert bound["freshness"] == same["freshness"] < free["freshness"] and bound["reads_per_day"] == 1000.0
+    within = report(slow, settings, PlanQuestion(target=round(same["freshness"] - 0.02, 3)), 0.0)
+    beyond = report(slow, settings, PlanQuestion(target=round(free["freshness"] - 0.02, 3)), 0.0)
+    assert within["proposed"]["reads_per_day"] <= 20.0 and beyond["proposed"] is None
+    assert "no bandwidth gives" in plan_table(beyond)
+    table = plan_table(report(slow, settings, PlanQuestion(), 0.0))
+    assert "politeness allows 20 reads of these hosts a day: more bandwidth would change nothing" in table
+    assert proposal(slow, settings)["reads_per_day"] <= 2 * 20.0
+
+
+def test_what_politeness_allows_of_several_parts_is_added_up_and_sent_to_other_nodes():
+    slow = msgspec.structs.replace(PAGES, most_reads=20.0)
+    assert PlanPart.load(json.loads(json.dumps(slow.dump()))).most_reads == 20.0
+    assert PlanPart.merged([slow, slow]).most_reads == 40.0
+    assert PlanPart.merged([slow, PAGES]).most_reads == PlanPart.load(PAGES.dump()).most_reads == math.inf
