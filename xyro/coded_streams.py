@@ -1,4 +1,4 @@
-"""One coded stream of each kind, undone in steps: deflate in its three wrappings (zlib), Brotli, Zstandard.
+"""One coded stream of each kind, undone in steps: deflate in its three wrappings (ISA-L), Brotli, Zstandard.
 
 decode.py feeds them a block at a time and looks at its caps between the steps. A fault is a BrokenStream.
 The windows that a decoder may ask for are bounded: 32 kB of deflate, 16 MiB of Brotli, 8 MiB of Zstandard (RFC 9659).
@@ -6,12 +6,12 @@ The windows that a decoder may ask for are bounded: 32 kB of deflate, 16 MiB of 
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from typing import Final, Protocol
 
 import brotli
 from backports import zstd
+from isal import isal_zlib
 
 from xyro.wire.errors import MachineError
 
@@ -23,6 +23,7 @@ if not hasattr(brotli.Decompressor, "process"):  # the package brotlipy installs
 
 STEP: Final = 64 * 1024
 """Bytes that one call of a library is to bring; Brotli's brings up to half as many more."""
+_ISAL_ERROR: Final[type[Exception]] = isal_zlib.error  # type: ignore[assignment]  # its stubs take it for an instance
 _ZSTD_WINDOW: Final = 23
 """log2 of the largest window that content codings may have (RFC 9659)"""
 
@@ -47,14 +48,14 @@ class DeflateStream:
     def __init__(self, bits: int) -> None:
         self.is_over = False
         self.rest = b""
-        self._inflate = zlib.decompressobj(bits)
+        self._inflate = isal_zlib.decompressobj(bits)
 
     def decoded(self, block: bytes) -> Iterator[bytes]:
         inflate = self._inflate
         while True:
             try:
                 out = inflate.decompress(block, STEP)
-            except zlib.error as error:
+            except _ISAL_ERROR as error:
                 raise BrokenStream(str(error)) from error
             if inflate.eof:
                 self.is_over, self.rest = True, inflate.unused_data

@@ -163,7 +163,7 @@ class Node:
             self.fetch_loop.answered,
         )
         self.recent = RecentFigures(self.clock)
-        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer")
+        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="writer-node")
         self._residents: dict[int, Resident] = {}
         self._standing = asyncio.Lock()  # held by a look at all partitions, and while one comes or goes
         for frontier in self.frontiers:
