@@ -147,6 +147,11 @@ class PolitenessSettings(Section, frozen=True):
     crawl_delay_cap: Seconds = 300.0
     delay: Seconds | None = None
 
+    @property
+    def usual_gap(self) -> float:
+        """Seconds between two reads of a host of which nothing else is known."""
+        return self.min_delay if self.delay is None else self.delay
+
 
 class StandingSettings(Section, frozen=True):
     """[standing]: what hosts may take of the crawl before their pages have shown what they are worth."""

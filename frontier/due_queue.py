@@ -32,7 +32,7 @@ from xyro.frontier.ledger import Ledger
 from xyro.metadata.partition import Partition
 from xyro.metadata.rows import RefreshRow
 from xyro.metadata.states import HASTENED, LEASED, State
-from xyro.refresh.due import DueFolders, OverduePages
+from xyro.refresh.due import HASTE, DueFolders, OverduePages
 from xyro.wire.ids import LocalPage, local_pages
 
 DUE_AT_ONCE = 512
@@ -174,16 +174,19 @@ class DueQueue:
             row = self.partition.row(page) or NOTHING
             if self._deferred(page, row, now):
                 continue
-            self.overdue.put(page, *self.overdue_by(page, row))
+            self.overdue.put(page, self.waits_since(page, row), self.interval(page, row))
 
-    def overdue_by(self, page: LocalPage, row: RefreshRow) -> tuple[int, float]:
-        """By which a due page takes its place among others (OverduePages): when it was read last, and its interval."""
+    def waits_since(self, page: LocalPage, row: RefreshRow | None = None) -> int:
+        """When a due page was read last, by which it takes its place among others (OverduePages). row: its own."""
         if self.partition.flags[page] & HASTENED:
-            return 0, 1.0  # its change is known: at once
-        if row.weight:
-            return row.last_read, self.bandwidth.of_row(page, row).seconds
+            return HASTE  # its change is known: at once
+        row = row or self.partition.row(page) or NOTHING
         # a page that failed, or is looked at again: as if it were read once a day
-        return max(int(self.partition.columns["due"][page]) - int(DAY), 0), DAY
+        return row.last_read if row.weight else max(int(self.partition.columns["due"][page]) - int(DAY), 0)
+
+    def interval(self, page: LocalPage, row: RefreshRow) -> float:
+        """The interval of a due page, seconds, by which it takes its place among others."""
+        return self.bandwidth.of_row(page, row).seconds if row.weight else DAY
 
     def _still_due(self, pages: Pages, now: float) -> list[LocalPage]:
         """Without those that were read since, and lie in a later folder, or failed: a retry keeps its own time."""

@@ -543,8 +543,8 @@ class Frontier:
     def _remember_host(self, page: LocalPage, report: PageReport) -> None:
         """Politeness to keep over a restart: only where a host must be left alone for longer than a moment."""
         host = self.partition.hosts_of[page]
-        if not report.host_failures:  # else it is left alone for its failures
-            self.partition.hosts.gaps[host] = max(report.host_next - report.ended, 0.0)
+        if report.status and not report.host_failures:  # else it is left alone for its failures, or was not asked
+            self.partition.hosts.note_gap(host, report.host_next - report.ended)
         later = report.host_next if report.host_next > report.ended + 1.0 or report.host_failures else 0.0
         if (later or host in self.partition.hosts.clocks) and self.partition.hosts.remember(
             host, later, report.host_failures, report.ended

@@ -220,31 +220,38 @@ class HostQueues:
         self._latest = max(self._latest, now)
         return self._latest
 
-    def put(self, host: int, page: LocalPage, since: int, interval: float = 1.0) -> None:
+    def put(self, host: int, page: LocalPage, since: int, interval: float = 1.0) -> bool:
         """Let a page wait that was read then (seconds since 1970), and is to be read once in so many seconds; of those
-        without an interval the first that came is served first, since then."""
+        without an interval the first that came is served first, since then. False: too many wait for this host."""
         line = self._lines.get(host)
         if line is None:
             line = self._lines[host] = OverduePages()
+        if line.full:
+            return False
         line.put(page, since, interval)
+        return True
 
     def take(
-        self, admitted: NDArray[np.bool_], now: float, valid: Callable[[LocalPage], bool], claim: Callable[[int], bool]
+        self,
+        admitted: NDArray[np.bool_],
+        now: float,
+        valid: Callable[[LocalPage, int], bool],
+        claim: Callable[[int], bool],
     ) -> Iterator[LocalPage]:
         """Pages whose turn it is, host by host. Hosts that were served go behind those that were not: where places or
         bandwidth are too few for all, each gets its turn.
 
-        admitted: by host number, is there room? now: by which pages are overdue. valid: is the page still to be read?
-        Others leave the line. claim: may its host's place be taken now? Else the page stays in the line.
+        admitted: by host number, is there room? now: by which pages are overdue. valid: is the page, put in as read
+        then, still to be read? Others leave the line. claim: may its host's place be taken now? Else the page stays.
         """
         hosts = np.fromiter(self._lines, np.int64, len(self._lines))
         for host in hosts[admitted[hosts]].tolist():
             line = self._lines[host]
-            while (page := line.first(now)) is not None and (not (wanted := valid(page)) or claim(host)):
+            while (first := line.first(now)) is not None and (not (wanted := valid(*first)) or claim(host)):
                 line.take(now)
                 if wanted:
                     self._lines[host] = self._lines.pop(host)
-                    yield page
+                    yield first[0]
             if not line:
                 del self._lines[host]
 

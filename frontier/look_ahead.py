@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from xyro.configs.schema import PolitenessSettings
 from xyro.frontier.host_limits import HostLimits
 from xyro.frontier.leases import OrderQuota
 from xyro.metadata.partition import Partition
@@ -46,12 +47,19 @@ class LookAhead:
     """`renew` in each turn before orders are chosen. By host number; a host that is met later has its place then."""
 
     def __init__(
-        self, partition: Partition, host_limits: HostLimits, order_quota: OrderQuota, refreshing: bool
+        self,
+        partition: Partition,
+        host_limits: HostLimits,
+        order_quota: OrderQuota,
+        refreshing: bool,
+        politeness: PolitenessSettings,
     ) -> None:
         self.partition = partition
         self.host_limits = host_limits
         self.order_quota = order_quota
         self.refreshing = refreshing
+        self.usual_gap = politeness.usual_gap
+        """seconds between two reads of a host that has not answered yet"""
         self.stock: Places = np.zeros(0, np.int32)
         """orders for known pages that are to be out before their time: 0 where the host has no unread pages that are
         worth reads"""
@@ -72,6 +80,10 @@ class LookAhead:
         self._orders: Counts = np.zeros(0, np.uint32)
         """orders for unread pages that hosts had got at the turn before"""
 
+    def follow(self, politeness: PolitenessSettings) -> None:
+        """Take what hosts are left alone for of other settings."""
+        self.usual_gap = politeness.usual_gap
+
     def renew(self, gamma: float, discovering: bool, others: bool, now: float) -> None:
         """Let both kinds be out in the proportion of gamma, percent for discovery, but at least one order of each.
         discovering: may unread pages be ordered at all? others: pages of other partitions are being read."""
@@ -81,7 +93,7 @@ class LookAhead:
             LEAST_AHEAD * self._stretched(orders, limit, others or self.order_quota.leased > 0, now),
             orders // AHEAD_PER_ORDER,
         )
-        reach = REACH / np.maximum(hosts.gaps[:count], REACH / limit)
+        reach = np.rint(REACH / np.maximum(hosts.gaps(self.usual_gap), REACH / limit))
         self._ahead = np.minimum(ahead, np.maximum(reach, min(LEAST_AHEAD, limit))).astype(np.int32)
         if not self.refreshing:
             return

@@ -113,8 +113,10 @@ class Revisits:
         self.schedule.due_queue.earn(now)
         due, now = self.partition.columns["due"], self.host_queues.latest(now)
 
-        def valid(page: LocalPage) -> bool:
-            return bool(0 < due[page] <= now) and self._may_refresh(page) and not self._put_off(page, now)
+        def valid(page: LocalPage, since: int) -> bool:
+            if not 0 < due[page] <= now or since != self.schedule.due_queue.waits_since(page):
+                return False  # it was read since, or filed anew
+            return self._may_refresh(page) and not self._put_off(page, now)
 
         def claim(host: int) -> bool:
             return self._room > 0 and self.schedule.due_queue.affords and self.look_ahead.admits(host)
@@ -137,7 +139,13 @@ class Revisits:
                 self._spend(page)
                 yield page, row
             elif due_at[page] <= now:  # one before its time stays filed
-                self.host_queues.put(host, page, *self.schedule.due_queue.overdue_by(page, row))
+                self._line_up(host, page, row, now)
+
+    def _line_up(self, host: int, page: LocalPage, row: RefreshRow, now: float) -> None:
+        """Let a due page wait for its host; where a million do, it is due again later."""
+        due_queue = self.schedule.due_queue
+        if not self.host_queues.put(host, page, due_queue.waits_since(page, row), due_queue.interval(page, row)):
+            self.schedule.put_due(page, second(now + PUT_OFF), bool(self.partition.flags[page] & HASTENED))
 
     def _may_be_early(self, page: LocalPage) -> bool:
         """Tell whether a page could be read at once: its host is open and has room, its standing is not poor."""

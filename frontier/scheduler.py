@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xyro.configs.schema import PolitenessSettings, Settings
+from xyro.configs.schema import Settings
 from xyro.frontier.bandwidth import DAY, LEAST_BURST, Bandwidth, Gamma, Governor, second
 from xyro.frontier.discovery import Discovery
 from xyro.frontier.due_queue import Deadlines
@@ -84,7 +84,7 @@ class Scheduler:
         self.due_queue = self.schedule.due_queue
         self.deadlines = Deadlines(self.due_queue, settings.publish.deadline, refreshing, hooks.deadline)
         self.gamma = Gamma(settings.refresh, freshness.fresh)
-        self.look_ahead = LookAhead(partition, self.host_limits, self.order_quota, refreshing)
+        self.look_ahead = LookAhead(partition, self.host_limits, self.order_quota, refreshing, settings.politeness)
         self.revisits = Revisits(
             partition,
             settings,
@@ -98,7 +98,7 @@ class Scheduler:
         self.discovery = Discovery(partition, ledger, settings, self.host_limits, self.look_ahead, endless)
         self.new_pages = Governor()
         """reads of new pages, where the bandwidth that is set covers them"""
-        self.bottleneck = Bottleneck(partition, self.host_limits, settings.politeness)
+        self.bottleneck = Bottleneck(partition, self.host_limits)
         self.scope_change = scope_change
         """what a change of scope has not reached yet"""
         self._outbox_full = False
@@ -115,9 +115,15 @@ class Scheduler:
         self.discovery.follow(settings)
         self.gamma.follow(settings.refresh)
         self.host_limits.follow(settings.budgets, settings.blackouts)
+        self.look_ahead.follow(settings.politeness)
         self.schedule.reconfigure(settings)
 
     # -- looks ---------------------------------------------------------------------------------------------------
+
+    @property
+    def most_reads(self) -> float:
+        """Reads a day that politeness allows of all hosts with pages that were read; see Bottleneck."""
+        return self.bottleneck.most_reads(self.settings.politeness.usual_gap)
 
     @property
     def unread(self) -> int:
@@ -289,7 +295,7 @@ class Scheduler:
             return len(found) < room and bool(leased[host] < self.order_quota.wanted_per_host)
 
         has_room = leased < self.order_quota.wanted_per_host
-        for page in self.overflow.take(has_room, self._now, lambda page: True, claim):
+        for page in self.overflow.take(has_room, self._now, lambda page, since: True, claim):
             self._take_one(page, Priority.ORDERED, found)
 
     def _is_host_full(self, page: LocalPage) -> bool:
@@ -420,11 +426,9 @@ _NEVER = (int(State.OUT), int(State.BLOCKED))
 class Bottleneck:
     """`waits` at the end of each turn."""
 
-    def __init__(self, partition: Partition, host_limits: HostLimits, politeness: PolitenessSettings) -> None:
+    def __init__(self, partition: Partition, host_limits: HostLimits) -> None:
         self.partition = partition
         self.host_limits = host_limits
-        self._usual = politeness.min_delay if politeness.delay is None else politeness.delay
-        """seconds between two reads of a host of which nothing is known since the start"""
         self._refreshed: NDArray[np.bool_] = np.zeros(0, np.bool_)
         """hosts with a page that was read, at the last look"""
         self._next = -math.inf
@@ -443,18 +447,19 @@ class Bottleneck:
         dated = int(waiting.sum()) + int((refreshed & ~waiting[: len(refreshed)]).sum())
         return int(waiting.sum()) >= SHARE * dated
 
-    def most_reads(self, now: float) -> float:
-        """Reads a day that politeness allows of all hosts with pages that were read."""
-        refreshed = self._look(now)
-        gaps = self.partition.hosts.gaps[: len(refreshed)][refreshed].astype(np.float64)
-        gaps[gaps == 0.0] = self._usual
-        return float((DAY / gaps).sum()) if gaps.all() else math.inf
+    def most_reads(self, usual_gap: float) -> float:
+        """Reads a day that politeness allows of all hosts with pages that were read; infinite where there are none.
+        60 ms for 10 M pages."""
+        gaps = self.partition.hosts.gaps(usual_gap)[self._refreshed_hosts()]
+        return float((DAY / gaps).sum()) if len(gaps) and gaps.all() else math.inf
 
     def _look(self, now: float) -> NDArray[np.bool_]:
         if not self._next - LOOK <= now < self._next:
-            columns = self.partition.columns
-            read = columns["host"][: columns.n][columns["state"][: columns.n] == _READ]
-            self._refreshed = np.zeros(len(self.partition.hosts), np.bool_)
-            self._refreshed[read] = True
-            self._next = now + LOOK
+            self._refreshed, self._next = self._refreshed_hosts(), now + LOOK
         return self._refreshed
+
+    def _refreshed_hosts(self) -> NDArray[np.bool_]:
+        columns = self.partition.columns
+        found = np.zeros(len(self.partition.hosts), np.bool_)
+        found[columns["host"][: columns.n][columns["state"][: columns.n] == _READ]] = True
+        return found

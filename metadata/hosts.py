@@ -102,8 +102,8 @@ class Hosts:
         """not paused and not blocked by a person"""
         self.barren: NDArray[np.bool_] = np.zeros(64, np.bool_)
         """all unread pages that were looked at last are of poor standing, by host; not stored"""
-        self.gaps: NDArray[np.float32] = np.zeros(64, np.float32)
-        """seconds for which a host was left alone after its last read; not stored"""
+        self._gaps: NDArray[np.float32] = np.full(64, np.nan, np.float32)
+        """seconds for which a host was left alone after its last answer; NaN: it has not answered since the start"""
         self.clocks: dict[int, HostRow] = {}
         """hosts with politeness to remember (a later next_at, failures) or a hold; those it is over for are dropped
         whenever their number has doubled"""
@@ -136,12 +136,22 @@ class Hosts:
             self.exploring = np.concatenate([self.exploring, np.zeros_like(self.exploring)])
             self.open = np.concatenate([self.open, np.ones_like(self.open)])
             self.barren = np.concatenate([self.barren, np.zeros_like(self.barren)])
-            self.gaps = np.concatenate([self.gaps, np.zeros_like(self.gaps)])
+            self._gaps = np.concatenate([self._gaps, np.full_like(self._gaps, np.nan)])
         return number
 
     def domain(self, number: int) -> str:
         """The registrable domain of a host."""
         return site_of(host_of(f"http://{self.names[number]}/"))
+
+    def note_gap(self, number: int, seconds: float) -> None:
+        """The host answered, and is left alone for so long."""
+        self._gaps[number] = max(seconds, 0.0)
+
+    def gaps(self, usual: float) -> NDArray[np.float64]:
+        """Seconds for which each host is left alone after a read; the usual ones where it has not answered yet."""
+        gaps = self._gaps[: len(self)].astype(np.float64)
+        gaps[np.isnan(gaps)] = usual
+        return gaps
 
     def row(self, number: int) -> HostRow:
         """Return the row to store of the host."""

@@ -121,6 +121,9 @@ CHOSEN = 512
 """pages that are chosen at once, or a 64th of all that wait"""
 CHOICE_LASTS = 60.0
 """seconds after which those that are not read yet are chosen anew"""
+HASTE = 0
+"""when a page was read whose change is known: it is to be read at once"""
+LONGEST = 1e30
 _ENTRY = struct.Struct("<IIf")
 _ENTRIES = np.dtype([("page", "<u4"), ("read", "<u4"), ("interval", "<f4")])
 
@@ -131,8 +134,9 @@ class OverduePages:
 
     So where more is due than can be read all intervals grow alike, as the policy has it of less bandwidth. By dates
     alone a page that is due every ten minutes would wait behind thousands that are due once a day, as long as they.
-    Pages of one interval come as they were put. Emptied by `take`. 12 bytes a page; `full` says that no more should be
-    put in.
+    Every second page is one whose change is known (HASTE), while there are such: a site map that names more than can be
+    read leaves half to the others. Pages of one interval come as they were put. Emptied by `take`. 12 bytes a page;
+    `full` says that no more should be put in.
     """
 
     __slots__ = ("_chosen", "_chosen_at", "_others", "_start")
@@ -154,23 +158,25 @@ class OverduePages:
         return len(self) >= self.LIMIT
 
     def put(self, page: LocalPage, last_read: int, interval: float) -> None:
-        """Add a page that was read then (seconds since 1970), and is to be read once in so many seconds."""
-        self._others += _ENTRY.pack(page, last_read, max(interval, 1.0))
+        """Add a page that was read then (seconds since 1970; or HASTE), and is to be read once in so many seconds."""
+        self._others += _ENTRY.pack(page, min(max(last_read, 0), LAST), min(max(interval, 1.0), LONGEST))
 
-    def first(self, now: float) -> LocalPage | None:
-        """The page of whose interval most is over, as of a minute ago at most; None where there is none."""
+    def first(self, now: float) -> tuple[LocalPage, int] | None:
+        """The page to be read first, as of a minute ago at most, and when it was read; None where there is none."""
         if self._start == len(self._chosen) or not self._chosen_at <= now < self._chosen_at + CHOICE_LASTS:
             self._choose(now)
         if self._start == len(self._chosen):
             return None
-        return LocalPage(_ENTRY.unpack_from(self._chosen, self._start)[0])
+        page, last_read, _ = _ENTRY.unpack_from(self._chosen, self._start)
+        return LocalPage(page), last_read
 
     def take(self, now: float) -> LocalPage | None:
-        """Take `first` out."""
-        page = self.first(now)
-        if page is not None:
-            self._start += _ENTRY.size
-        return page
+        """Take the first one out."""
+        first = self.first(now)
+        if first is None:
+            return None
+        self._start += _ENTRY.size
+        return first[0]
 
     def _choose(self, now: float) -> None:
         waiting = self._chosen[self._start :] + self._others
@@ -180,10 +186,22 @@ class OverduePages:
             return
         entries = np.frombuffer(waiting, _ENTRIES)
         over = (now - entries["read"]) / entries["interval"]
-        near, number = np.arange(len(entries)), max(CHOSEN, len(entries) // 64)
-        if len(entries) > number:  # a million sorted would take a third of a second
-            near = np.flatnonzero(over >= np.partition(over, -number)[-number])
-        first = near[np.lexsort((near, -over[near]))[:number]]
+        number = max(CHOSEN, len(entries) // 64)
+        hastened = entries["read"] == HASTE
+        first = _greatest(over, np.flatnonzero(~hastened), number)
+        if hastened.any():
+            urgent = np.flatnonzero(hastened)[:number]
+            turns = np.concatenate([np.arange(len(urgent)) - 0.5, np.arange(len(first))])
+            first = np.concatenate([urgent, first])[turns.argsort(kind="stable")]
         rest = np.ones(len(entries), np.bool_)
         rest[first] = False
         self._chosen, self._others = entries[first].tobytes(), bytearray(entries[rest].tobytes())
+
+
+def _greatest(over: NDArray[np.float64], places: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+    """So many of these places, those where most is over first; of equal ones in their order."""
+    if len(places) > number:  # a million sorted would take a third of a second
+        least = np.partition(over[places], -number)[-number]
+        places = places[over[places] >= least]
+    found: NDArray[np.int64] = places[np.lexsort((places, -over[places]))[:number]]
+    return found

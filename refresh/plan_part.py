@@ -45,7 +45,8 @@ class PlanPart(Struct, frozen=True):
     def merged(cls, parts: Iterable[PlanPart]) -> PlanPart:
         """Combine several; a copy."""
         parts = list(parts)
-        whole = cls(most_reads=sum(part.most_reads for part in parts) if parts else math.inf)
+        limits = [part.most_reads for part in parts if part.pages.pages]
+        whole = cls(most_reads=sum(limits) if limits else math.inf)
         for part in parts:
             whole.pages.merge(part.pages)
             whole.calibration.merge(part.calibration)

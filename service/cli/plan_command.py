@@ -124,7 +124,7 @@ def _rows_of(forecast: dict[str, Any]) -> Iterator[str]:
             yield f"{policy:13}  {reads:>12}  {share:>8}  {fresh}  {missed:>14}  {given_up}"
         if len(rows) > 1 and rows[0]["reads_per_day"] == rows[1]["reads_per_day"]:
             yield "[refresh] max_interval takes so many reads: less bandwidth could not keep it"
-        elif (limit := forecast["hosts_allow_per_day"]) is not None and limit < (rows[-1]["reads_per_day"] or math.inf):
+        elif (limit := forecast.get("hosts_allow_per_day") or math.inf) < (rows[-1]["reads_per_day"] or math.inf):
             yield f"politeness allows {_daily(limit)} reads of these hosts a day: more bandwidth would change nothing"
         elif len(rows) > 1 and _gives(rows[-1]) == _gives(rows[-2]):
             yield "more bandwidth would change nothing: so seldom do these pages change"

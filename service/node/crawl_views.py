@@ -61,7 +61,7 @@ class CrawlViews:
                 each.scheduler.bandwidth.population,
                 each.freshness.calibration,
                 each.freshness.expectation(now),
-                each.scheduler.bottleneck.most_reads(now),
+                each.scheduler.most_reads,
             )
             for each in self._frontiers
         )

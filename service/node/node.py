@@ -602,6 +602,13 @@ class Node:
         holding = sum(loop.inbox.reports > 0 for loop in self.partition_loops)
         return 2 * holding * loop.inbox.weight >= self.unsynced
 
+    def _make_room(self) -> None:
+        """If reads wait for what is not on disk, commit what partitions hold much of."""
+        if not self.may_read():
+            for loop in self.partition_loops:
+                if loop.holds_reads and self._is_worth_a_group(loop):
+                    loop.hurry()
+
     def _eased(self) -> None:
         """The loader has less to parse, or a gate is open again."""
         self.pool.wake()
@@ -615,6 +622,7 @@ class Node:
                 loop.hasten()
         self.queue.share(self.gamma())
         if throttled:
+            self._make_room()
             self.pool.wake()
 
     def _posted(self, report: PageReport) -> None:

@@ -375,8 +375,13 @@ class PartitionLoop:
     async def boundary(self) -> AsyncIterator[None]:
         """Nothing is under way: what is in memory is what is on disk, for as long as this is held."""
         async with self._gate:
-            await asyncio.gather(*self._writes, return_exceptions=True)
+            await self._written()
             yield
+
+    async def _written(self) -> None:
+        """Wait for the groups under way. Who waits may be cancelled; they are not, or the next would follow a hole."""
+        if self._writes:
+            await asyncio.wait(self._writes)
 
     async def settle(self, turnovers: float) -> int:
         """Let importance of a crawl of one partition settle without a fetch, by one commit group: free spends that
@@ -394,7 +399,7 @@ class PartitionLoop:
 
         async with self._gate:
             await self._turn(max(SETTLING_GROUP, frontier.read_pages // 16), more)
-        await asyncio.gather(*self._writes)
+        await self._written()
         return ledger.spends - first
 
     async def commit(self, change: Callable[[], Effects]) -> None:
@@ -447,6 +452,9 @@ class PartitionLoop:
         except Exception as error:  # `failed` tells: the loop ends, and whoever runs it asks
             self._lost(work, error)
             return
+        except asyncio.CancelledError:  # perhaps before it was written: no later group may be
+            self._broken = True
+            raise
         finally:
             self._since.pop(turn.commit.number, None)
             self._slots.release()
@@ -523,7 +531,7 @@ class PartitionLoop:
                         self.bus.post(self._topic, message)
                 break
             self._fill()
-        await asyncio.gather(*self._writes, return_exceptions=True)
+        await self._written()
 
     def close(self) -> None:
         """Snapshot (so that the next start is quick) and close the store, which is closed whatever fails."""

@@ -93,6 +93,9 @@ def forecast(
             reads = asked
             bandwidth = min(asked if math.isfinite(asked) else 1e6 * pages.pages, allowed)
             seen = pages.outlook(bandwidth, rules, believed)
+            if seen.reads_per_day > 1.01 * allowed:  # max_interval cannot be kept
+                rules = msgspec.structs.replace(rules, ceiling=math.inf)
+                seen = pages.outlook(bandwidth, rules, believed)
             if seen.reads_per_day > 1.01 * reads:  # less keeps no page within its max_interval
                 reads = seen.reads_per_day
             rows.append(

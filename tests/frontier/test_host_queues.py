@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xyro.frontier.leases import HostQueues
+from xyro.refresh.due import OverduePages
 
 STEPS = st.lists(
     st.one_of(
@@ -21,7 +22,7 @@ STEPS = st.lists(
 NOW = 1000.0
 
 
-def taken(lines, leased, most=3, valid=lambda page: True):
+def taken(lines, leased, most=3, valid=lambda page, since: True):
     """Hosts have `most` places; each page that is yielded takes one."""
     leased = np.array(leased, np.int32)
     found = []
@@ -57,10 +58,10 @@ def test_a_page_that_is_not_wanted_any_more_takes_no_place():
     lines = HostQueues()
     for page in range(10):
         lines.put(0, page, 5)
-    assert taken(lines, [0], valid=lambda page: page % 2 == 1) == [1, 3, 5]
+    assert taken(lines, [0], valid=lambda page, since: page % 2 == 1) == [1, 3, 5]
     assert lines.pages() in (3, 4)
-    assert taken(lines, [2], valid=lambda page: page % 2 == 1) == [7]
-    assert taken(lines, [2], valid=lambda page: False) == [] and not lines
+    assert taken(lines, [2], valid=lambda page, since: page % 2 == 1) == [7]
+    assert taken(lines, [2], valid=lambda page, since: False) == [] and not lines
 
 
 @given(st.integers(1, 4), st.integers(1, 12))
@@ -72,7 +73,7 @@ def test_where_places_are_too_few_for_all_hosts_each_gets_its_turn(places, turns
             lines.put(host, 1000 * host + page, 5)
     for _ in range(turns):
         left = list(range(places))
-        for page in lines.take(np.ones(5, np.bool_), NOW, lambda page: True, lambda host, left=left: bool(left)):
+        for page in lines.take(np.ones(5, np.bool_), NOW, lambda page, since: True, lambda host, left=left: bool(left)):
             left.pop()
             served.append(page // 1000)
     counts = [served.count(host) for host in range(5)]
@@ -82,7 +83,17 @@ def test_where_places_are_too_few_for_all_hosts_each_gets_its_turn(places, turns
 def test_of_a_host_that_waits_the_page_of_whose_interval_most_is_over_is_served_first():
     lines = HostQueues()
     for page in range(900):
-        lines.put(0, page, 0, 900.0)
+        lines.put(0, page, 1, 900.0)
     lines.put(0, 999, 990, 2.0)
     assert taken(lines, [2]) == [999]
     assert taken(lines, [2]) == [0]
+
+
+def test_no_more_than_a_million_pages_wait_for_one_host():
+    lines = HostQueues()
+    OverduePages.LIMIT, before = 5, OverduePages.LIMIT
+    try:
+        assert [lines.put(0, page, 1) for page in range(7)] == [True] * 5 + [False] * 2
+        assert lines.put(1, 1000, 1) and lines.pages() == 6
+    finally:
+        OverduePages.LIMIT = before

@@ -215,6 +215,7 @@ def test_the_virtual_page_is_shared_out_by_partition_0_in_proportion_to_pages():
     crawl.answer(order, [elsewhere(crawl, 1, page) for page in range(1, 10)])
     zero, one = crawl.frontiers
     one.partition.standing.of_hosts(1)[:] = 1000  # all of its pages may be out at once
+    one.partition.hosts.note_gap(0, 0.0)
 
     def settle():
         for _ in range(12):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.frontier.rig import START, Crawl, in_memory_partition, report, url
 from xyro.configs.schema import CrawlSettings as CrawlSettings
-from xyro.configs.schema import RefreshSettings, Settings, StoreSettings
+from xyro.configs.schema import PolitenessSettings, RefreshSettings, Settings, StoreSettings
 from xyro.fetch_queue import FetchQueue
 from xyro.frontier import discovery, leases
 from xyro.metadata import rows
@@ -26,6 +26,7 @@ def crawl_of(refreshing=False, leases=64, unit=60, others=False, **refresh):
         crawl=CrawlSettings(scope="any"),
         store=StoreSettings(leases_per_host=leases),
         refresh=RefreshSettings(time_unit=unit, **refresh),
+        politeness=PolitenessSettings(delay=0.0),
     )
     return Crawl.in_memory(settings=chosen, refreshing=refreshing, others=others)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from xyro.refresh.due import CHOICE_LASTS, CHOSEN, DueFolders, OverduePages
+from xyro.refresh.due import CHOICE_LASTS, CHOSEN, HASTE, DueFolders, OverduePages
 
 LAST = 2**32 - 1
 
@@ -171,7 +172,7 @@ def test_memory_of_what_was_popped_is_given_back():
 
 def test_the_page_of_whose_interval_most_is_over_is_taken_first():
     overdue = OverduePages()
-    for page, last_read, interval in ((1, 0, 100.0), (2, 900, 10.0), (3, 0, 400.0)):
+    for page, last_read, interval in ((1, 1, 100.0), (2, 905, 10.0), (3, 1, 400.0)):
         overdue.put(page, last_read, interval)
     assert [overdue.take(1000.0) for _ in range(4)] == [1, 2, 3, None]
     assert len(overdue) == 0
@@ -180,7 +181,7 @@ def test_the_page_of_whose_interval_most_is_over_is_taken_first():
 def test_pages_of_equal_claim_come_as_they_were_put_and_none_is_lost():
     overdue = OverduePages()
     for page in range(3 * CHOSEN):
-        overdue.put(page, 0, 50.0)
+        overdue.put(page, 1, 50.0)
     assert [overdue.take(100.0 + page / 100) for page in range(3 * CHOSEN)] == list(range(3 * CHOSEN))
     assert overdue.take(200.0) is None
 
@@ -188,9 +189,25 @@ def test_pages_of_equal_claim_come_as_they_were_put_and_none_is_lost():
 def test_who_comes_later_with_a_short_interval_is_seen_within_a_minute():
     overdue = OverduePages()
     for page in range(10):
-        overdue.put(page, 0, 10_000.0)
+        overdue.put(page, 1, 10_000.0)
     assert overdue.take(20_000.0) == 0
     overdue.put(99, 19_990, 2.0)
     assert overdue.take(20_001.0) == 1
     assert overdue.take(20_000.0 + CHOICE_LASTS) == 99
     assert len(overdue) == 8 and {overdue.take(20_100.0) for _ in range(8)} == set(range(2, 10))
+
+
+def test_every_second_page_is_one_whose_change_is_known():
+    overdue = OverduePages()
+    for page in range(4):
+        overdue.put(page, 1, 10.0 + page)
+        overdue.put(100 + page, HASTE, 3600.0)
+    overdue.put(104, HASTE, 1.0)
+    assert [overdue.take(1000.0) for _ in range(9)] == [100, 0, 101, 1, 102, 2, 103, 3, 104]
+
+
+def test_numbers_beyond_all_times_are_kept_in_bounds():
+    overdue = OverduePages()
+    overdue.put(7, -5, math.inf)
+    overdue.put(8, 1 << 40, 1e300)
+    assert {overdue.take(1e9), overdue.take(1e9)} == {7, 8}

@@ -292,6 +292,37 @@ async def test_after_a_failed_write_nothing_is_written_and_nothing_leaves(rig):
     again.close()
 
 
+async def test_a_look_that_is_cancelled_takes_no_group_with_it(rig):
+    """A look waits for the groups under way; the one that waited behind another was lost, and the next left a hole."""
+    disk = Blocked(rig)
+    async with rig.running():
+        rig.post(Submit((url(0),)))
+        await asyncio.sleep(0.05)
+        rig.post(Submit((url(1),)))
+        await asyncio.sleep(0.05)
+
+        async def look():
+            async with rig.loop.boundary():
+                raise AssertionError("groups are under way")
+
+        task = asyncio.create_task(look())
+        await asyncio.sleep(0.05)
+        assert len(rig.loop._writes) == 2 and rig.loop._gate.locked()
+        task.cancel()
+        await asyncio.wait([task])
+        disk.may.set()
+        async with asyncio.timeout(60):
+            orders = [*await rig.orders()]
+            while len(orders) < 2:
+                orders += await rig.orders()
+        rig.post(Submit((url(2),)))
+        assert [order.url for order in await rig.orders()] == [url(2)]
+    assert disk.numbers[:3] == [1, 2, 3] and rig.loop.failed is None
+    again = Crawl.on_disk(rig.path, settings=SETTINGS)
+    assert again.frontier.columns.n == 3 and again.audit()["ok"]
+    again.close()
+
+
 async def test_a_crawl_whose_disk_failed_can_be_closed(rig):
     """Also in the midst of a snapshot, which would wait for ever for the group that was lost."""
     async with rig.running() as task:
