@@ -411,8 +411,7 @@ class PartitionLoop:
             self._slots.release()
             self._fail(error)
             raise
-        self.turns += 1
-        await self._write(turn, MessageBatch())
+        await asyncio.shield(self._begin_write(turn, MessageBatch()))
 
     async def _turn(self, free: int = 0, more: Callable[[], bool] | None = None) -> None:
         await self._slots.acquire()
@@ -426,16 +425,21 @@ class PartitionLoop:
             self._slots.release()
             self._lost(work, error)
             raise
-        self.turns += 1
-        task = asyncio.create_task(self._write(turn, work))
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
+        self._begin_write(turn, work)
         self._copy()
 
     def _are_others_read(self) -> bool:
         """Tell whether pages are being read, or were of other partitions since the last turn."""
         before, self._of_others = self._of_others, self._posted() - self.inbox.total
         return self._is_reading() or self._of_others > before
+
+    def _begin_write(self, turn: Effects, work: MessageBatch) -> asyncio.Task[None]:
+        """In a task of its own: it goes on whatever becomes of those that wait for it."""
+        self.turns += 1
+        task = asyncio.create_task(self._write(turn, work))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return task
 
     async def _write(self, turn: Effects, work: MessageBatch) -> None:
         self._since[turn.commit.number] = self.clock.monotonic()
@@ -452,8 +456,9 @@ class PartitionLoop:
         except Exception as error:  # `failed` tells: the loop ends, and whoever runs it asks
             self._lost(work, error)
             return
-        except asyncio.CancelledError:  # perhaps before it was written: no later group may be
+        except asyncio.CancelledError:  # perhaps before it was written: no later group may be, and no snapshot
             self._broken = True
+            self._fail(MachineError(f"{self.frontier.partition.directory}: stopped while a commit group was written"))
             raise
         finally:
             self._since.pop(turn.commit.number, None)

@@ -323,6 +323,30 @@ async def test_a_look_that_is_cancelled_takes_no_group_with_it(rig):
     again.close()
 
 
+async def test_a_group_goes_on_when_who_asked_for_it_is_cancelled(rig):
+    async with rig.running():
+        rig.post(Submit((url(0),)))
+        await rig.orders()
+        disk = Blocked(rig)
+
+        async def change():
+            async with rig.loop.boundary():
+                await rig.loop.commit(lambda: rig.frontier.settled_group(lambda: None, START))
+
+        task = asyncio.create_task(change())
+        await asyncio.sleep(0.05)
+        (number,) = disk.numbers
+        task.cancel()
+        await asyncio.wait([task])
+        disk.may.set()
+        rig.post(Submit((url(1),)))
+        assert [order.url for order in await rig.orders()] == [url(1)]
+        assert disk.numbers[:2] == [number, number + 1] and rig.loop.failed is None
+    again = Crawl.on_disk(rig.path, settings=SETTINGS)
+    assert again.frontier.columns.n == 2 and again.audit()["ok"]
+    again.close()
+
+
 async def test_a_crawl_whose_disk_failed_can_be_closed(rig):
     """Also in the midst of a snapshot, which would wait for ever for the group that was lost."""
     async with rig.running() as task:
