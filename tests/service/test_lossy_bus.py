@@ -62,7 +62,7 @@ class LossyBus(EncodingBus):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("share", [0.03, 0.1])
+@pytest.mark.parametrize("share", [0.06, 0.12])
 async def test_pages_links_and_cash_are_those_of_a_bus_that_loses_nothing(tmp_path, web, share, monkeypatch):
     monkeypatch.setattr(outbox, "SOONEST", 0.3)
     monkeypatch.setattr(command_sender, "SOONEST", 0.3)
