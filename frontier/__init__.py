@@ -33,7 +33,7 @@ process, no network and no plug-in. One page goes through these files, from the 
       requests.py        pages that people, publishers and documents ask for
       revisits.py        pages to be read again: due, due next, or audited at random
       discovery.py       unread pages by score, for hosts that run low on orders
-      look_ahead.py      how many orders of either kind a host has out, by gamma
+      look_ahead.py      how many orders of either kind a host has out, by gamma and its pace
       host_limits.py     hosts that [[blackouts]], [[budgets]] and challenges shut
       leases.py          orders sent and not yet answered, their limits, pages that wait for a free place or their host
 
