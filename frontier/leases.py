@@ -220,16 +220,17 @@ class HostQueues:
         self._latest = max(self._latest, now)
         return self._latest
 
-    def put(self, host: int, page: LocalPage, since: int, interval: float = 1.0) -> bool:
+    def put(self, host: int, page: LocalPage, since: int, interval: float = 1.0) -> None:
         """Let a page wait that was read then (seconds since 1970), and is to be read once in so many seconds; of those
-        without an interval the first that came is served first, since then. False: too many wait for this host."""
+        without an interval the first that came is served first, since then."""
         line = self._lines.get(host)
         if line is None:
             line = self._lines[host] = OverduePages()
-        if line.full:
-            return False
         line.put(page, since, interval)
-        return True
+
+    def is_full(self, host: int) -> bool:
+        """Tell whether so many pages wait for this host that others, which are not lost by it, are to come later."""
+        return host in self._lines and self._lines[host].full
 
     def take(
         self,

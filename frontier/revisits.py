@@ -143,9 +143,11 @@ class Revisits:
 
     def _line_up(self, host: int, page: LocalPage, row: RefreshRow, now: float) -> None:
         """Let a due page wait for its host; where a million do, it is due again later."""
-        due_queue = self.schedule.due_queue
-        if not self.host_queues.put(host, page, due_queue.waits_since(page, row), due_queue.interval(page, row)):
+        if self.host_queues.is_full(host):
             self.schedule.put_due(page, second(now + PUT_OFF), bool(self.partition.flags[page] & HASTENED))
+            return
+        due_queue = self.schedule.due_queue
+        self.host_queues.put(host, page, due_queue.waits_since(page, row), due_queue.interval(page, row))
 
     def _may_be_early(self, page: LocalPage) -> bool:
         """Tell whether a page could be read at once: its host is open and has room, its standing is not poor."""

@@ -89,11 +89,10 @@ def test_of_a_host_that_waits_the_page_of_whose_interval_most_is_over_is_served_
     assert taken(lines, [2]) == [0]
 
 
-def test_no_more_than_a_million_pages_wait_for_one_host():
-    lines = HostQueues()
-    OverduePages.LIMIT, before = 5, OverduePages.LIMIT
-    try:
-        assert [lines.put(0, page, 1) for page in range(7)] == [True] * 5 + [False] * 2
-        assert lines.put(1, 1000, 1) and lines.pages() == 6
-    finally:
-        OverduePages.LIMIT = before
+def test_a_host_for_which_a_million_wait_is_told_and_loses_none(monkeypatch):
+    monkeypatch.setattr(OverduePages, "LIMIT", 5)
+    lines, full = HostQueues(), []
+    for page in range(7):
+        full.append(lines.is_full(0))
+        lines.put(0, page, 1)
+    assert full == [False] * 5 + [True] * 2 and lines.pages() == 7 and not lines.is_full(1)
