@@ -13,9 +13,9 @@ before the turn came: a host of a hundred pages a second had four orders for fif
 ends by halves where they are used up no more. A host that is alone is not held up so, for the turn comes at once where
 nothing else is being read.
 
-Of a host that is left alone between two reads, no more is out than is read within REACH: what waits longer waits where
-the most overdue is chosen (HostQueues). With 64 orders out, the front page of a host of one read in ten seconds was
-read ten minutes late each time.
+Of a host that is left alone between two reads, no more is out than is read within REACH, or the least of each kind:
+what waits longer waits where the most overdue is chosen (HostQueues). With 64 orders out, the front page of a host of
+one read in ten seconds waited for ten minutes each time. Audits, and what people want, come on top.
 """
 
 from __future__ import annotations
